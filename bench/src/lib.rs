@@ -1,0 +1,1 @@
+//! Benchmarks beside real peers, as ratios in one run.

@@ -1,0 +1,1 @@
+//! What every long-running program shares: signals, supervised tasks, admin endpoint, telemetry, clock.

@@ -1,0 +1,1 @@
+//! Signer implementations: the encrypted key file.

@@ -1,0 +1,1 @@
+//! The CA node: config, ceremony, issuing, management API.

@@ -1,0 +1,1 @@
+//! provider.v1: server kit, manager client and an in-memory provider.

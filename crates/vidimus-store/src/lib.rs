@@ -1,0 +1,1 @@
+//! Certificates, audit log and config in one database.

@@ -1,0 +1,1 @@
+//! For tests only: PKI builder, process harness, wait_until.

@@ -1,0 +1,1 @@
+//! Reloadable mutual TLS for tonic, hyper and axum servers and clients.

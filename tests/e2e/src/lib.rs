@@ -1,0 +1,1 @@
+//! Whole processes and real peers: e2e.
