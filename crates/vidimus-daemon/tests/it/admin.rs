@@ -1,0 +1,136 @@
+use std::{os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
+    net::{TcpStream, UnixStream},
+    task::JoinHandle,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+use vidimus_daemon::{
+    admin::{self, AdminRoutes, Listener},
+    health::Checks,
+    http::BindError,
+};
+
+const DEADLINE: Duration = Duration::from_secs(20);
+
+struct Running {
+    shutdown: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+impl Running {
+    #[expect(clippy::disallowed_methods, reason = "joined by `stop`")]
+    fn start(listener: Listener, checks: Checks) -> Self {
+        let shutdown = CancellationToken::new();
+        let routes = AdminRoutes::new(checks).page("/status", || serde_json::json!({"calls": 7}));
+        let serving = tokio::spawn(admin::serve(listener, routes, shutdown.clone()));
+        Self { shutdown, serving }
+    }
+
+    async fn stop(self) {
+        self.shutdown.cancel();
+        timeout(DEADLINE, self.serving).await.unwrap().unwrap();
+    }
+}
+
+async fn ask(mut stream: impl AsyncRead + AsyncWrite + Unpin, path: &str) -> (u16, String) {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    timeout(DEADLINE, stream.read_to_string(&mut answer))
+        .await
+        .unwrap()
+        .unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, body.to_owned())
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn answers_on_a_free_tcp_port() {
+    let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = listener.tcp_address().unwrap();
+    let checks = Checks::new();
+    let running = Running::start(listener, checks.clone());
+    let get = async |path| ask(TcpStream::connect(address).await.unwrap(), path).await;
+
+    assert_eq!(get("/healthz").await, (200, "ok".into()));
+    assert_eq!(get("/readyz").await, (200, "ready".into()));
+    assert_eq!(get("/status").await, (200, r#"{"calls":7}"#.into()));
+    assert_eq!(get("/nothing").await.0, 404);
+
+    checks.add("material", || async {
+        Err("tls.crt has expired".to_owned())
+    });
+    assert_eq!(get("/healthz").await, (200, "ok".into()));
+    assert_eq!(get("/readyz").await, (503, "not ready".into()));
+    let (status, body) = get("/health").await;
+    assert_eq!(status, 503);
+    assert!(body.contains("tls.crt has expired"), "{body}");
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn a_unix_socket_is_its_owners_alone_and_goes_away() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("admin.sock");
+    let listener = Listener::unix(&path).unwrap();
+    assert_eq!(mode(&path), 0o600);
+    let running = Running::start(listener, Checks::new());
+    let answer = ask(UnixStream::connect(&path).await.unwrap(), "/healthz").await;
+    assert_eq!(answer, (200, "ok".into()));
+
+    assert!(matches!(
+        Listener::unix(&path),
+        Err(BindError::InUse { .. })
+    ));
+    running.stop().await;
+    assert!(!path.exists());
+}
+
+#[tokio::test]
+async fn a_stale_socket_is_replaced_and_a_file_is_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("admin.sock");
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists(), "std leaves the socket behind");
+    drop(Listener::unix(&path).unwrap());
+
+    std::fs::File::create(&path).unwrap();
+    assert!(matches!(
+        Listener::unix(&path),
+        Err(BindError::Occupied { .. })
+    ));
+    assert!(path.exists());
+}
+
+#[tokio::test]
+async fn the_shutdown_ends_idle_connections() {
+    let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = listener.tcp_address().unwrap();
+    let running = Running::start(listener, Checks::new());
+    let mut idle = TcpStream::connect(address).await.unwrap();
+    idle.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await
+        .unwrap();
+    let mut first = [0; 64];
+    assert!(
+        timeout(DEADLINE, idle.read(&mut first))
+            .await
+            .unwrap()
+            .unwrap()
+            > 0
+    );
+    running.stop().await;
+    let mut rest = Vec::new();
+    timeout(DEADLINE, idle.read_to_end(&mut rest))
+        .await
+        .unwrap()
+        .unwrap();
+}
