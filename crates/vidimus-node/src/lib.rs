@@ -1,1 +1,3 @@
 //! The CA node: config, ceremony, issuing, management API.
+
+pub mod config;
