@@ -1,0 +1,36 @@
+# Every target does its own set-up. `make help` lists them.
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: run test lint bench fuzz soak docs help
+
+run: ## Start a CA, a provider and a manager, and rotate everything while calls flow (ARGS=--once: end by itself)
+	@scripts/setup.sh build
+	@cargo run --locked -p vidimus -- quickstart $(ARGS)
+
+test: ## Run all tests: crates, whole processes, real peers, and a few seconds of fuzzing for each parser
+	@scripts/setup.sh test
+	@scripts/test.sh
+
+lint: ## Check format, dependencies, documentation and clippy without running anything
+	@scripts/setup.sh lint
+	@scripts/lint.sh
+
+bench: ## Measure issuing and connections beside other programs; results in target/bench.jsonl (ARGS: passed on)
+	@scripts/setup.sh build
+	@cargo run --locked --release -p vidimus-bench -- $(ARGS)
+
+fuzz: ## Fuzz one parser for a while (TARGET=csr|pem|machine_config TIME=600)
+	@scripts/setup.sh test
+	@scripts/fuzz.sh run "$(or $(TARGET),csr)" "$(or $(TIME),600)"
+
+soak: ## Repeat the quickstart on fresh folders for a while (TIME=600) and stop at the first lost call
+	@scripts/setup.sh build
+	@scripts/soak.sh "$(or $(TIME),600)"
+
+docs: ## Build the book into docs/book
+	@scripts/setup.sh lint
+	@"$$(scripts/tool.sh mdbook)" build docs
+	@echo "docs/book/index.html"
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Makes the inputs that other programs write: CSRs, certificates and keys, by the openssl program.
+# The keys are thrown-away test keys; running it again makes other ones.
+set -euo pipefail
+cd "$(dirname "$0")/corpus"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+ec() { openssl ecparam -name "$1" -genkey -noout -out "$work/$2.key"; }
+rsa() { openssl genpkey -quiet -algorithm RSA -pkeyopt "rsa_keygen_bits:$1" -out "$work/$2.key"; }
+request() { # request FILE KEY OPTIONS...
+  local file=$1 key=$2
+  shift 2
+  openssl req -new -key "$work/$key.key" -subj "/O=Example/CN=host.example" "$@" -out "csr/$file"
+}
+
+ec secp384r1 p384
+ec prime256v1 p256
+rsa 3072 rsa3072
+openssl genpkey -algorithm ED25519 -out "$work/ed25519.key"
+
+for digest in sha256 sha384 sha512; do
+  request "p384-$digest.der" p384 "-$digest" -outform DER
+done
+request names.pem p384 -sha384 -addext "subjectAltName=DNS:a.example,DNS:b.example,IP:192.0.2.1,IP:2001:db8::1,URI:spiffe://example/x"
+request names.der p384 -sha384 -outform DER -addext "subjectAltName=DNS:a.example,IP:192.0.2.1"
+request usages.der p384 -sha384 -outform DER -addext "keyUsage=critical,digitalSignature" -addext "extendedKeyUsage=serverAuth,clientAuth" -addext "basicConstraints=critical,CA:TRUE"
+request rsa3072.der rsa3072 -sha256 -outform DER
+request rsa3072-pss.der rsa3072 -sha384 -outform DER -sigopt rsa_padding_mode:pss -sigopt rsa_pss_saltlen:digest
+request p256.der p256 -sha256 -outform DER
+request ed25519.der ed25519 -outform DER
+
+openssl req -x509 -new -key "$work/p384.key" -sha384 -days 30 -subj "/CN=A" -out "$work/a.crt"
+openssl req -x509 -new -key "$work/p256.key" -sha256 -days 30 -subj "/CN=B" -out "$work/b.crt"
+cp "$work/a.crt" pem/one.crt
+cat "$work/a.crt" "$work/b.crt" >pem/two.crt
+{ echo "Subject: somebody"; cat "$work/a.crt"; echo "and a word after it"; } >pem/text-around.crt
+{ printf '\xef\xbb\xbf'; sed 's/$/\r/' "$work/a.crt"; } >pem/bom-crlf.crt
+sed '5s/./!/' "$work/a.crt" >pem/broken-line.crt
+sed 's/BEGIN CERTIFICATE/BEGIN CERTIFICATE REQUEST/' "$work/a.crt" >pem/wrong-label.crt
+openssl pkcs8 -topk8 -nocrypt -in "$work/p256.key" -out pem/pkcs8.key
+openssl ec -in "$work/p256.key" -out pem/sec1.key 2>/dev/null
+openssl pkcs8 -topk8 -in "$work/p256.key" -passout pass:a-passphrase -out pem/encrypted.key

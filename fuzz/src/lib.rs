@@ -1,0 +1,46 @@
+//! What each fuzz target does with its input: parse it, and where it parses, check that what came out is
+//! consistent. Also run without a fuzzer by `tests/conformance`.
+
+use vidimus_node::config;
+use vidimus_x509::{csr::VerifiedCsr, pem};
+
+/// A certificate signing request, as DER or PEM.
+///
+/// # Panics
+///
+/// When an accepted request reads differently the second time, or shows a key that is not in it.
+pub fn csr(data: &[u8]) {
+    let Ok(first) = VerifiedCsr::parse(data) else { return };
+    let second = VerifiedCsr::parse(first.der()).expect("an accepted request is accepted again");
+    assert_eq!(first.spki_der(), second.spki_der());
+    assert_eq!(first.subject_der(), second.subject_der());
+    let key = first.spki_der();
+    assert!(first.der().windows(key.len()).any(|window| window == key), "the key is the request's, byte for byte");
+}
+
+/// Certificates and a private key, as PEM.
+///
+/// # Panics
+///
+/// When accepted certificates don't survive being written and read again.
+pub fn pem(data: &[u8]) {
+    if let Ok(certificates) = pem::certificates(data) {
+        let written: String = certificates.iter().map(|der| pem::encode("CERTIFICATE", der)).collect();
+        let again = pem::certificates(written.as_bytes()).expect("what was written can be read");
+        assert_eq!(certificates, again);
+    }
+    // The outcome does not matter: it must come, and the key must be wiped without a panic.
+    drop(pem::private_key(data));
+}
+
+/// A machine config.
+///
+/// # Panics
+///
+/// When a refused config is refused without a reason.
+pub fn machine_config(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Err(errors) = config::parse("machine.yaml", text) {
+        assert!(!errors.to_string().is_empty());
+    }
+}

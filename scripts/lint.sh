@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Everything that is checked without running the product, the quick checks first.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+step() { printf '\n== %s\n' "$1"; }
+
+step "format"
+cargo fmt --all --check
+cargo fmt --manifest-path fuzz/Cargo.toml --check
+
+step "dependencies: arrows, bans, licences, sources"
+deny=$(scripts/tool.sh cargo-deny)
+"$deny" check bans licenses sources
+"$deny" --config deny-dev.toml check bans sources
+
+step "the book builds and every page of its table of contents is there"
+"$(scripts/tool.sh mdbook)" build docs --dest-dir "$PWD/target/book"
+
+step "clippy"
+cargo clippy --locked --workspace --all-targets -- -D warnings
+
+# Built together, crates share their features, which can hide that one of them does not compile by itself.
+step "the published crates alone, with each feature set"
+cargo clippy --locked -p vidimus-x509 --no-default-features -- -D warnings
+cargo clippy --locked -p vidimus-x509 --all-features -- -D warnings
+cargo clippy --locked -p vidimus-tls --no-default-features -- -D warnings
+cargo clippy --locked -p vidimus-tls --all-features -- -D warnings
+
+step "documentation of the crates"
+RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
+
+printf '\nlint: all clean\n'
