@@ -10,12 +10,17 @@ use vidimus_x509::{csr::VerifiedCsr, pem};
 ///
 /// When an accepted request reads differently the second time, or shows a key that is not in it.
 pub fn csr(data: &[u8]) {
-    let Ok(first) = VerifiedCsr::parse(data) else { return };
+    let Ok(first) = VerifiedCsr::parse(data) else {
+        return;
+    };
     let second = VerifiedCsr::parse(first.der()).expect("an accepted request is accepted again");
     assert_eq!(first.spki_der(), second.spki_der());
     assert_eq!(first.subject_der(), second.subject_der());
     let key = first.spki_der();
-    assert!(first.der().windows(key.len()).any(|window| window == key), "the key is the request's, byte for byte");
+    assert!(
+        first.der().windows(key.len()).any(|window| window == key),
+        "the key is the request's, byte for byte"
+    );
 }
 
 /// Certificates and a private key, as PEM.
@@ -25,7 +30,10 @@ pub fn csr(data: &[u8]) {
 /// When accepted certificates don't survive being written and read again.
 pub fn pem(data: &[u8]) {
     if let Ok(certificates) = pem::certificates(data) {
-        let written: String = certificates.iter().map(|der| pem::encode("CERTIFICATE", der)).collect();
+        let written: String = certificates
+            .iter()
+            .map(|der| pem::encode("CERTIFICATE", der))
+            .collect();
         let again = pem::certificates(written.as_bytes()).expect("what was written can be read");
         assert_eq!(certificates, again);
     }
@@ -37,10 +45,17 @@ pub fn pem(data: &[u8]) {
 ///
 /// # Panics
 ///
-/// When a refused config is refused without a reason.
+/// When a refused config is refused without a reason, or an accepted one reads differently the second time.
 pub fn machine_config(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else { return };
-    if let Err(errors) = config::parse("machine.yaml", text) {
-        assert!(!errors.to_string().is_empty());
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    match config::parse("machine.yaml", text) {
+        Ok(first) => {
+            let second = config::parse("again.yaml", first.yaml())
+                .expect("an accepted config is accepted again");
+            assert_eq!(first.digest_sha256(), second.digest_sha256());
+        }
+        Err(errors) => assert!(!errors.to_string().is_empty()),
     }
 }

@@ -1,1 +1,4 @@
-//! Whole processes and real peers: conformance.
+//! What the documents promise, held against the project: pure rules here, the project itself in `tests/it`.
+
+pub mod runner;
+pub mod status;

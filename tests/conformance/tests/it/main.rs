@@ -1,0 +1,9 @@
+//! The documents against the project: the status table, the crate map, the commands, the change log, the links
+//! between pages, and the parsers against the committed fuzz corpora.
+
+mod documents;
+mod fuzz_corpus;
+mod links;
+mod markdown;
+mod repository;
+mod status;
