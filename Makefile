@@ -1,7 +1,7 @@
 # Every target does its own set-up. `make help` lists them.
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: run test lint bench fuzz soak docs help
+.PHONY: run test lint bench fuzz soak docs reference help
 
 run: ## Start a CA, a provider and a manager, and rotate everything while calls flow (ARGS=--once: end by itself)
 	@scripts/setup.sh build
@@ -32,5 +32,9 @@ docs: ## Build the book into docs/book
 	@"$$(scripts/tool.sh mdbook)" build docs
 	@echo "docs/book/index.html"
 
+reference: ## Write docs/src/reference/cli.md anew from the program
+	@scripts/setup.sh build
+	@VIDIMUS_UPDATE_DOCS=1 cargo test --locked -p vidimus-conformance the_page_of_the_command_line
+
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -1,9 +1,11 @@
-//! The documents against the project: the status table, the crate map, the commands, the change log, the links
-//! between pages, and the parsers against the committed fuzz corpora.
+//! The documents against the project: the status table, the reference pages, the crate map, the commands, the change
+//! log, the links between pages, and the parsers against the committed fuzz corpora.
 
+mod build;
 mod documents;
 mod fuzz_corpus;
 mod links;
 mod markdown;
+mod reference;
 mod repository;
 mod status;
