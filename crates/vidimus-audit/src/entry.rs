@@ -106,6 +106,12 @@ impl Entry {
     }
 }
 
+/// SHA-256 of `bytes` in lower-case hex, as details give it.
+#[must_use]
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    HEXLOWER.encode(&sha256(bytes))
+}
+
 pub(crate) fn sha256(bytes: &[u8]) -> [u8; 32] {
     let mut hash = [0; 32];
     hash.copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref());
