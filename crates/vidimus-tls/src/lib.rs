@@ -1,1 +1,25 @@
 //! Reloadable mutual TLS for tonic, hyper and axum servers and clients.
+//!
+//! - [`posture`]: how a listener protects itself, decided once at start and closed by default.
+//! - [`material`] and [`watch`]: certificate, key and roots, checked as a whole and replaced while the process runs.
+//! - [`config`] and [`verify`]: the one rustls configuration, and how peers are verified.
+//! - [`identity`] and [`policy`]: who the peer is, and whether it may call.
+//! - [`server`]: accepts, serves and drains connections, and knows each of them.
+//!
+//! **Invariant:** nothing is decided by a certificate that was not verified on this very connection: there is no
+//! resumption, no early data, and a connection whose verifier left no result is refused.
+//!
+//! **Invariant:** no task is detached. Background work is a future that the caller runs.
+
+#![warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+
+pub mod clock;
+pub mod config;
+pub mod danger;
+pub mod identity;
+pub mod material;
+pub mod policy;
+pub mod posture;
+pub mod server;
+pub mod verify;
+pub mod watch;

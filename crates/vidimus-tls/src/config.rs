@@ -1,0 +1,157 @@
+//! The one place where rustls is configured.
+//!
+//! TLS 1.3 only, the hybrid X25519MLKEM768 first, no resumption of any kind: a resumed session never asks the verifier
+//! again (CVE-2025-68121), so a certificate that was withdrawn would go on working.
+
+use std::sync::{Arc, OnceLock};
+
+use rustls::client::Resumption;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls13_signature};
+use rustls::server::NoServerSessionStorage;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::sign::SingleCertAndKey;
+use rustls::{
+    ClientConfig, DigitallySignedStruct, Error, ServerConfig, SignatureScheme, client, version,
+};
+use rustls_pki_types::CertificateDer;
+
+use crate::clock::Clock;
+use crate::danger::InsecureServerVerification;
+use crate::material::Material;
+use crate::verify::{
+    HandshakeSlot, PinnedClientVerifier, RootClientVerifier, RootServerVerifier, UnverifiedServer,
+};
+
+/// The protocol that every connection here speaks.
+pub const ALPN_H2: &[u8] = b"h2";
+
+/// The crypto provider of this crate: aws-lc-rs with its post-quantum hybrid first. It is passed to rustls explicitly; the
+/// process-wide default is never touched.
+pub fn provider() -> &'static Arc<CryptoProvider> {
+    static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
+    PROVIDER.get_or_init(|| Arc::new(aws_lc_rs::default_provider()))
+}
+
+/// How a server decides about client certificates. There is always one, and it is always verified.
+#[derive(Clone, Debug)]
+pub enum ClientAuth {
+    /// Any certificate under the material's roots, for `clientAuth`.
+    Roots,
+    /// One of these certificates.
+    Pinned(PinnedClientVerifier),
+}
+
+/// How a client decides about the server's certificate.
+#[derive(Clone, Copy, Debug)]
+pub enum ServerVerification {
+    /// It must be under the material's roots, for `serverAuth`, and have the name that was connected to.
+    Roots,
+    /// Any certificate will do.
+    Insecure(InsecureServerVerification),
+}
+
+/// The configuration of one server connection, and where its peer's identity will be found.
+#[derive(Clone, Debug)]
+pub struct ServerHandshake {
+    /// For the acceptor.
+    pub config: Arc<ServerConfig>,
+    /// Filled by the verifier during the handshake.
+    pub slot: Arc<HandshakeSlot>,
+}
+
+/// The configuration of one client connection, and where its peer's identity will be found.
+#[derive(Clone, Debug)]
+pub struct ClientHandshake {
+    /// For the connector.
+    pub config: Arc<ClientConfig>,
+    /// Filled by the verifier during the handshake.
+    pub slot: Arc<HandshakeSlot>,
+}
+
+/// Makes the configuration for one connection to accept, from the material of this moment.
+///
+/// # Errors
+///
+/// None for a material that passed its checks; rustls' own error if it finds an inconsistency.
+pub fn server_config(
+    material: &Material,
+    clients: &ClientAuth,
+    clock: &Clock,
+) -> Result<ServerHandshake, Error> {
+    let slot = Arc::new(HandshakeSlot::default());
+    let verifier: Arc<dyn ClientCertVerifier> = match clients {
+        ClientAuth::Roots => Arc::new(RootClientVerifier {
+            trust: Arc::clone(material.trust()),
+            slot: Arc::clone(&slot),
+        }),
+        ClientAuth::Pinned(pinned) => Arc::new(pinned.with_slot(Arc::clone(&slot))),
+    };
+    let certified = Arc::clone(material.identity().certified());
+    let mut config =
+        ServerConfig::builder_with_details(Arc::clone(provider()), Arc::new(clock.clone()))
+            .with_protocol_versions(&[&version::TLS13])?
+            .with_client_cert_verifier(verifier)
+            .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
+    config.alpn_protocols = vec![ALPN_H2.to_vec()];
+    config.send_tls13_tickets = 0;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.max_early_data_size = 0;
+    config.send_half_rtt_data = false;
+    Ok(ServerHandshake {
+        config: Arc::new(config),
+        slot,
+    })
+}
+
+/// Makes the configuration for one connection to open, from the material of this moment.
+///
+/// # Errors
+///
+/// None for a material that passed its checks; rustls' own error if it finds an inconsistency.
+pub fn client_config(
+    material: &Material,
+    verification: ServerVerification,
+    clock: &Clock,
+) -> Result<ClientHandshake, Error> {
+    let slot = Arc::new(HandshakeSlot::default());
+    let verifier: Arc<dyn client::danger::ServerCertVerifier> = match verification {
+        ServerVerification::Roots => Arc::new(RootServerVerifier {
+            trust: Arc::clone(material.trust()),
+            slot: Arc::clone(&slot),
+        }),
+        ServerVerification::Insecure(_) => Arc::new(UnverifiedServer {
+            slot: Arc::clone(&slot),
+        }),
+    };
+    let certified = Arc::clone(material.identity().certified());
+    let mut config =
+        ClientConfig::builder_with_details(Arc::clone(provider()), Arc::new(clock.clone()))
+            .with_protocol_versions(&[&version::TLS13])?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
+    config.alpn_protocols = vec![ALPN_H2.to_vec()];
+    config.resumption = Resumption::disabled();
+    config.enable_early_data = false;
+    Ok(ClientHandshake {
+        config: Arc::new(config),
+        slot,
+    })
+}
+
+/// Checks that the peer holds the key of the certificate it shows (RFC 8446 §4.4.3).
+pub(crate) fn verify_signature(
+    message: &[u8],
+    certificate: &CertificateDer<'_>,
+    signed: &DigitallySignedStruct,
+) -> Result<HandshakeSignatureValid, Error> {
+    let algorithms = &provider().signature_verification_algorithms;
+    verify_tls13_signature(message, certificate, signed, algorithms)
+}
+
+pub(crate) fn signature_schemes() -> Vec<SignatureScheme> {
+    provider()
+        .signature_verification_algorithms
+        .supported_schemes()
+}

@@ -1,0 +1,199 @@
+//! Reading the files: bounded, and `..data` resolved once, so that one read sees one version.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use zeroize::Zeroizing;
+
+use super::{Identity, IdentityError, MaterialFiles, Trust, TrustError, Usage};
+use crate::identity::Fingerprint;
+
+/// A certificate with its chain is a few kilobytes.
+const MAX_CERTIFICATE: u64 = 1024 * 1024;
+/// An RSA 8192 key is about 6 kB of PEM.
+const MAX_KEY: u64 = 64 * 1024;
+/// A whole public web PKI bundle is a quarter of a megabyte.
+const MAX_CA: u64 = 8 * 1024 * 1024;
+/// How often a read is begun again because `..data` moved on meanwhile.
+const MAX_SWAPS: usize = 8;
+
+/// How the files are replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// All through a `..data` symlink that is swapped by rename: each version is complete when it appears.
+    Projected,
+    /// At least one is a plain file, which may be read while somebody writes it.
+    Plain,
+}
+
+/// One file's bytes, or why there are none. Equal if a second read gave the same.
+struct Content(Result<Zeroizing<Vec<u8>>, io::Error>);
+
+impl PartialEq for Content {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Ok(one), Ok(two)) => one == two,
+            (Err(one), Err(two)) => one.kind() == two.kind(),
+            _ => false,
+        }
+    }
+}
+
+/// One read of the three files. `Debug` is left out on purpose: it holds a key.
+#[derive(PartialEq)]
+pub(crate) struct Snapshot {
+    layout: Layout,
+    certificate: Content,
+    key: Content,
+    ca: Content,
+}
+
+impl Snapshot {
+    /// Reads the files once. What goes wrong is kept per file, for the unit that it belongs to.
+    pub(crate) fn read(files: &MaterialFiles) -> Self {
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let links = Links::of(files);
+            let snapshot = Self::through(&links, files);
+            // A `..data` folder is removed soon after the swap; a file that vanished under us is read again in the new one.
+            if snapshot.is_complete() || attempt == MAX_SWAPS || links == Links::of(files) {
+                return snapshot;
+            }
+        }
+    }
+
+    fn through(links: &Links, files: &MaterialFiles) -> Self {
+        let [certificate, key, ca] = files.paths().map(|path| {
+            links
+                .resolve(path)
+                .map_or((path.to_path_buf(), false), |p| (p, true))
+        });
+        let layout = if certificate.1 && key.1 && ca.1 {
+            Layout::Projected
+        } else {
+            Layout::Plain
+        };
+        Self {
+            layout,
+            certificate: Content(read_bounded(&certificate.0, MAX_CERTIFICATE)),
+            key: Content(read_bounded(&key.0, MAX_KEY)),
+            ca: Content(read_bounded(&ca.0, MAX_CA)),
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.certificate.0.is_ok() && self.key.0.is_ok() && self.ca.0.is_ok()
+    }
+
+    pub(crate) fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Tells one version of certificate and key from another without keeping the key.
+    pub(crate) fn identity_digest(&self) -> Option<[Fingerprint; 2]> {
+        match (&self.certificate.0, &self.key.0) {
+            (Ok(certificate), Ok(key)) => {
+                Some([Fingerprint::of(certificate), Fingerprint::of(key)])
+            }
+            _ => None,
+        }
+    }
+
+    /// Tells one version of the roots from another.
+    pub(crate) fn trust_digest(&self) -> Option<Fingerprint> {
+        self.ca.0.as_ref().ok().map(|ca| Fingerprint::of(ca))
+    }
+
+    /// The certificate and key of this read, checked.
+    pub(crate) fn identity(
+        &self,
+        files: &MaterialFiles,
+        usage: Usage,
+        now: SystemTime,
+    ) -> Result<Identity, IdentityError> {
+        let read = |content: &'_ Content, path: &Path| match &content.0 {
+            Ok(_) => Ok(()),
+            Err(error) => Err(IdentityError::Read {
+                path: path.to_path_buf(),
+                source: copy_of(error),
+            }),
+        };
+        read(&self.certificate, &files.certificate)?;
+        read(&self.key, &files.key)?;
+        let (Ok(certificate), Ok(key)) = (&self.certificate.0, &self.key.0) else {
+            unreachable!("both were just seen to be there")
+        };
+        Identity::parse(certificate, &files.certificate, key, &files.key, usage, now)
+    }
+
+    /// The roots of this read, checked.
+    pub(crate) fn trust(
+        &self,
+        files: &MaterialFiles,
+        now: SystemTime,
+    ) -> Result<Trust, TrustError> {
+        match &self.ca.0 {
+            Ok(ca) => Trust::parse(ca, &files.ca, now),
+            Err(error) => Err(TrustError::Read {
+                path: files.ca.clone(),
+                source: copy_of(error),
+            }),
+        }
+    }
+}
+
+/// `io::Error` is not `Clone`; kind and text are what a message needs.
+fn copy_of(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
+    }
+}
+
+/// Where each folder's `..data` pointed when the read began.
+#[derive(PartialEq, Eq)]
+struct Links(Vec<(PathBuf, PathBuf)>);
+
+impl Links {
+    fn of(files: &MaterialFiles) -> Self {
+        let targets = files.directories().into_iter().filter_map(|directory| {
+            let target = std::fs::read_link(directory.join("..data")).ok()?;
+            Some((directory, target))
+        });
+        Self(targets.collect())
+    }
+
+    /// The file's place in the version that `..data` pointed to, if the file is a link through `..data`.
+    fn resolve(&self, path: &Path) -> Option<PathBuf> {
+        let directory = path.parent()?;
+        let (_, target) = self.0.iter().find(|(known, _)| known == directory)?;
+        let link = std::fs::read_link(path).ok()?;
+        let inside = link.strip_prefix("..data").ok()?;
+        Some(directory.join(target).join(inside))
+    }
+}
+
+fn read_bounded(path: &Path, max: u64) -> io::Result<Zeroizing<Vec<u8>>> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
+    }
+    // Room for the whole file at once: a vector that grows leaves copies of a key behind in freed memory.
+    let room = usize::try_from(metadata.len().min(max).saturating_add(1)).unwrap_or(0);
+    let mut bytes = Zeroizing::new(Vec::with_capacity(room));
+    file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("larger than {max} bytes"),
+        ));
+    }
+    Ok(bytes)
+}

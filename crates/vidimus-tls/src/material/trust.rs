@@ -1,0 +1,215 @@
+//! The roots that peers are verified against.
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use rustls::DistinguishedName;
+use rustls_pki_types::{CertificateDer, TrustAnchor};
+use serde::Serialize;
+use vidimus_x509::cert::Certificate;
+use vidimus_x509::pem;
+
+use super::{TrustError, memory};
+use crate::clock::serialize_time;
+use crate::identity::Fingerprint;
+use crate::verify::facts;
+
+/// A set of roots, checked as a whole. Immutable.
+#[derive(Debug)]
+pub struct Trust {
+    roots: Vec<Root>,
+    anchors: Vec<TrustAnchor<'static>>,
+    hints: Vec<DistinguishedName>,
+}
+
+/// One certificate of a trust set.
+#[derive(Clone, Debug, Serialize)]
+pub struct Root {
+    subject: String,
+    #[serde(serialize_with = "serialize_time")]
+    not_before: SystemTime,
+    #[serde(serialize_with = "serialize_time")]
+    not_after: SystemTime,
+    fingerprint: Fingerprint,
+    authority: bool,
+    path_len: Option<u32>,
+}
+
+impl Root {
+    /// The subject as text, for people.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// The first instant at which the root is valid.
+    #[must_use]
+    pub fn not_before(&self) -> SystemTime {
+        self.not_before
+    }
+
+    /// The last instant at which the root is valid.
+    #[must_use]
+    pub fn not_after(&self) -> SystemTime {
+        self.not_after
+    }
+
+    /// The SHA-256 of the root's DER.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// Whether it is a CA's: basicConstraints CA:TRUE and, where there is a key usage, keyCertSign. Others verify nobody.
+    #[must_use]
+    pub fn is_authority(&self) -> bool {
+        self.authority
+    }
+
+    /// How many intermediates may stand below it, if it limits them.
+    #[must_use]
+    pub fn path_len(&self) -> Option<u32> {
+        self.path_len
+    }
+
+    /// Whether `now` is within its dates.
+    #[must_use]
+    pub fn is_valid_at(&self, now: SystemTime) -> bool {
+        self.not_before <= now && now <= self.not_after
+    }
+}
+
+impl Trust {
+    /// Checks roots given as PEM.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, with `memory` in place of a file name.
+    pub fn from_pem(roots: &[u8], now: SystemTime) -> Result<Self, TrustError> {
+        Self::parse(roots, memory(), now)
+    }
+
+    /// A set that verifies nobody, for listeners whose callers are pinned instead.
+    #[must_use]
+    pub fn nobody() -> Self {
+        Self {
+            roots: Vec::new(),
+            anchors: Vec::new(),
+            hints: Vec::new(),
+        }
+    }
+
+    pub(crate) fn parse(bytes: &[u8], path: &Path, now: SystemTime) -> Result<Self, TrustError> {
+        let ders = pem::certificates(bytes).map_err(|source| TrustError::Pem {
+            path: path.to_path_buf(),
+            source,
+        })?;
+        if ders.is_empty() {
+            return Err(TrustError::NoCertificate {
+                path: path.to_path_buf(),
+            });
+        }
+        let mut trust = Self::nobody();
+        for (index, der) in ders.iter().enumerate() {
+            trust.add(der, path, index.saturating_add(1))?;
+        }
+        if !trust.roots.iter().any(Root::is_authority) {
+            return Err(TrustError::NoAuthority {
+                path: path.to_path_buf(),
+            });
+        }
+        trust.warn(path, now);
+        Ok(trust)
+    }
+
+    fn add(&mut self, der: &[u8], path: &Path, position: usize) -> Result<(), TrustError> {
+        let certificate = Certificate::parse(der).map_err(|source| TrustError::CertificateDer {
+            path: path.to_path_buf(),
+            position,
+            source,
+        })?;
+        let fingerprint = Fingerprint::of(der);
+        if self.find(fingerprint).is_some() {
+            return Ok(());
+        }
+        let der = CertificateDer::from(der);
+        let anchor =
+            webpki::anchor_from_trusted_cert(&der).map_err(|source| TrustError::Anchor {
+                path: path.to_path_buf(),
+                position,
+                source,
+            })?;
+        self.anchors.push(anchor.to_owned());
+        let name = DistinguishedName::in_sequence(anchor.subject.as_ref());
+        let known = self.hints.iter().any(|hint| hint.as_ref() == name.as_ref());
+        if !known {
+            self.hints.push(name);
+        }
+        self.roots.push(Root {
+            subject: certificate.subject_text().to_owned(),
+            not_before: certificate.not_before(),
+            not_after: certificate.not_after(),
+            fingerprint,
+            authority: certificate.is_ca() && facts::may_sign_certificates(&certificate),
+            path_len: certificate.path_len(),
+        });
+        Ok(())
+    }
+
+    /// What is odd about the set but no reason to refuse it.
+    fn warn(&self, path: &Path, now: SystemTime) {
+        for root in &self.roots {
+            let reason = if !root.authority {
+                "not a CA certificate, so it verifies nobody"
+            } else if !root.is_valid_at(now) {
+                "outside its validity, so it verifies nobody now"
+            } else {
+                continue;
+            };
+            tracing::warn!(
+                file = %path.display(),
+                subject = root.subject,
+                not_before = crate::clock::rfc3339(root.not_before),
+                not_after = crate::clock::rfc3339(root.not_after),
+                "root certificate is {reason}"
+            );
+        }
+    }
+
+    /// The roots, in the order of the file.
+    #[must_use]
+    pub fn roots(&self) -> &[Root] {
+        &self.roots
+    }
+
+    /// The root with this fingerprint.
+    #[must_use]
+    pub fn find(&self, fingerprint: Fingerprint) -> Option<&Root> {
+        self.roots
+            .iter()
+            .find(|root| root.fingerprint == fingerprint)
+    }
+
+    /// Whether the other set has the same roots in the same order.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        let of =
+            |set: &Self| -> Vec<Fingerprint> { set.roots.iter().map(Root::fingerprint).collect() };
+        of(self) == of(other)
+    }
+
+    pub(crate) fn anchors(&self) -> &[TrustAnchor<'static>] {
+        &self.anchors
+    }
+
+    /// The root that this anchor of [`Self::anchors`] was made from.
+    pub(crate) fn root_of(&self, anchor: &TrustAnchor<'_>) -> Option<&Root> {
+        let index = self.anchors.iter().position(|own| {
+            std::ptr::addr_eq(std::ptr::from_ref(own), std::ptr::from_ref(anchor))
+        })?;
+        self.roots.get(index)
+    }
+
+    pub(crate) fn hints(&self) -> &[DistinguishedName] {
+        &self.hints
+    }
+}

@@ -1,0 +1,214 @@
+//! Accepting, serving and draining connections, and knowing each of them.
+//!
+//! Each connection is accepted with the material of that moment, served by hyper on its own, and registered with its
+//! peer, material generation and trust anchor before its first request. It can be ended alone: a GOAWAY first, so that
+//! calls in flight finish, and a hard close at a deadline, since a peer that never answers would be served for ever.
+
+mod accept;
+mod connection;
+mod failure;
+mod handshake;
+mod limits;
+mod linger;
+mod listener;
+mod local;
+mod log_limit;
+mod pending;
+mod registry;
+mod service;
+mod socket;
+mod stats;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use tokio_util::sync::CancellationToken;
+
+pub use accept::{Drained, ServeError};
+pub use limits::Limits;
+pub use listener::Listener;
+pub use local::LocalPeers;
+pub use registry::{ConnectionId, ConnectionInfo};
+pub use stats::ServerStats;
+
+use crate::clock::Clock;
+use crate::config::ClientAuth;
+use crate::policy::AllowList;
+use crate::posture::ExplicitOptOut;
+use crate::watch::MaterialWatch;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// How a server's connections are protected, with what that needs.
+#[derive(Clone, Debug)]
+pub enum Security {
+    /// Mutual TLS.
+    Mutual {
+        /// The server's certificate and the roots of its clients.
+        material: MaterialWatch,
+        /// How client certificates are decided about.
+        clients: ClientAuth,
+    },
+    /// Nothing, because the operator said so. No allow-list applies: there is nobody to apply it to.
+    Plaintext(ExplicitOptOut),
+    /// A UNIX socket and the kernel's word about who is at its other end.
+    Local(LocalPeers),
+}
+
+impl Security {
+    /// Mutual TLS with clients under the material's roots.
+    #[must_use]
+    pub fn mutual(material: MaterialWatch) -> Self {
+        Self::Mutual {
+            material,
+            clients: ClientAuth::Roots,
+        }
+    }
+
+    /// `mutual`, `plaintext` or `local`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Mutual { .. } => "mutual",
+            Self::Plaintext(_) => "plaintext",
+            Self::Local(_) => "local",
+        }
+    }
+}
+
+/// A server. Clones share connections and counters.
+#[derive(Clone, Debug)]
+pub struct Server(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    security: Security,
+    allow_list: AllowList,
+    limits: Limits,
+    clock: Clock,
+    registry: registry::Registry,
+    counters: stats::Counters,
+    refusal_log: log_limit::LogLimit,
+}
+
+/// Puts a [`Server`] together.
+#[derive(Debug)]
+pub struct ServerBuilder {
+    security: Security,
+    allow_list: AllowList,
+    limits: Limits,
+    clock: Clock,
+}
+
+impl ServerBuilder {
+    /// Lets only these peers call. Applies to mutual TLS.
+    #[must_use]
+    pub fn allow_list(mut self, list: AllowList) -> Self {
+        self.allow_list = list;
+        self
+    }
+
+    /// Bounds and time-outs other than the default ones.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The clock that certificates' dates are judged by.
+    #[must_use]
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// The server.
+    #[must_use]
+    pub fn build(self) -> Server {
+        Server(Arc::new(Inner {
+            security: self.security,
+            allow_list: self.allow_list,
+            limits: self.limits,
+            clock: self.clock,
+            registry: registry::Registry::default(),
+            counters: stats::Counters::default(),
+            refusal_log: log_limit::LogLimit::default(),
+        }))
+    }
+}
+
+impl Server {
+    /// A server with these protections and default limits.
+    #[must_use]
+    pub fn builder(security: Security) -> ServerBuilder {
+        ServerBuilder {
+            security,
+            allow_list: AllowList::default(),
+            limits: Limits::default(),
+            clock: Clock::system(),
+        }
+    }
+
+    /// Serves `service` on `listener` until `shutdown`, then drains: the listener closes, every connection gets a GOAWAY,
+    /// and what is left after [`Limits::drain_timeout`] is closed hard.
+    ///
+    /// `service` is a tonic `Routes`, an axum `Router` or any service of that shape. The peer's
+    /// [`crate::identity::PeerIdentity`] is in the extensions of each request.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError`] if the listener cannot be used with this server's security. Accepting goes on after errors of
+    /// single connections and of a process that has run out of file descriptors.
+    pub async fn serve<S, B>(
+        &self,
+        listener: Listener,
+        service: S,
+        shutdown: CancellationToken,
+    ) -> Result<Drained, ServeError>
+    where
+        S: tower::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
+        S::Future: Send,
+        S::Error: Into<BoxError>,
+        B: http_body::Body<Data = Bytes> + Default + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        accept::serve(Arc::clone(&self.0), listener, service, shutdown).await
+    }
+
+    /// The connections that are being served.
+    #[must_use]
+    pub fn connections(&self) -> Vec<ConnectionInfo> {
+        self.0.registry.list()
+    }
+
+    /// The counters of this moment.
+    #[must_use]
+    pub fn stats(&self) -> ServerStats {
+        self.0.counters.snapshot(self.0.registry.len())
+    }
+
+    /// The allow-list in force.
+    #[must_use]
+    pub fn allow_list(&self) -> &AllowList {
+        &self.0.allow_list
+    }
+
+    /// How connections are protected.
+    #[must_use]
+    pub fn security(&self) -> &Security {
+        &self.0.security
+    }
+
+    /// Ends the connections that `predicate` picks: GOAWAY now, a hard close after `grace`. Returns how many.
+    pub fn close_where(
+        &self,
+        predicate: impl Fn(&ConnectionInfo) -> bool,
+        grace: Duration,
+    ) -> usize {
+        let deadline = Instant::now().checked_add(grace);
+        self.0.registry.drain_where(predicate, deadline)
+    }
+}

@@ -1,0 +1,255 @@
+//! The accept loop of one listener, and its end.
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::connection::{self, Shared};
+use super::handshake::Handshaker;
+use super::listener::Listener;
+use super::log_limit::LogLimit;
+use super::pending::Pending;
+use super::registry::Entry;
+use super::{BoxError, Inner, Security};
+use crate::material::{Material, Trust};
+
+/// Refused peers that are read at the same time, so that they see the alert.
+const MAX_LINGERING: usize = 256;
+/// The pauses after an error of `accept`: the first one and the longest.
+const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
+
+/// How a server's connections ended after its shutdown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Drained {
+    /// Connections that were open when the shutdown began.
+    pub open: usize,
+    /// Those that had to be closed hard.
+    pub cut: usize,
+}
+
+/// Why a server didn't serve.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// Peer credentials exist on UNIX sockets only.
+    #[error("a server for local peers needs a UNIX socket, not a TCP listener")]
+    LocalOverTcp,
+}
+
+pub(super) async fn serve<S, B>(
+    server: Arc<Inner>,
+    listener: Listener,
+    service: S,
+    shutdown: CancellationToken,
+) -> Result<Drained, ServeError>
+where
+    S: tower::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    B: http_body::Body<Data = Bytes> + Default + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    if matches!(server.security, Security::Local(_)) && !listener.is_unix() {
+        return Err(ServeError::LocalOverTcp);
+    }
+    let mut material = match &server.security {
+        Security::Mutual { material, .. } => Some(material.subscribe()),
+        Security::Plaintext(_) | Security::Local(_) => None,
+    };
+    let shared = Arc::new(share(&server));
+    let mut connections = JoinSet::new();
+    let mut pause = Duration::ZERO;
+    loop {
+        tokio::select! {
+            biased;
+            () = shutdown.cancelled() => break,
+            trust = changed_trust(&mut material) => sweep(&server, &trust),
+            Some(ended) = connections.join_next(), if !connections.is_empty() => log_panic(ended),
+            accepted = accept(&listener, pause) => match accepted {
+                Ok((socket, address)) => {
+                    pause = Duration::ZERO;
+                    server.counters.accepted.add();
+                    if server.registry.len() >= server.limits.max_connections {
+                        turn_away(&server);
+                        continue;
+                    }
+                    let run = connection::run(Arc::clone(&shared), socket, address, service.clone());
+                    connections.spawn(run);
+                }
+                Err(error) => pause = after_error(&server, &error, pause),
+            },
+        }
+    }
+    drop(listener);
+    Ok(drain(&server, &shared, connections).await)
+}
+
+fn share(server: &Arc<Inner>) -> Shared {
+    let limits = &server.limits;
+    let handshaker = match &server.security {
+        Security::Mutual { material, clients } => Some(Handshaker {
+            material: material.clone(),
+            clients: clients.clone(),
+            clock: server.clock.clone(),
+            timeout: limits.handshake_timeout,
+            permits: Semaphore::new(limits.max_handshakes.max(1)),
+            pending: Pending::new(limits.max_pending),
+        }),
+        Security::Plaintext(_) | Security::Local(_) => None,
+    };
+    Shared {
+        server: Arc::clone(server),
+        handshaker,
+        lingering: Semaphore::new(MAX_LINGERING),
+        failure_log: LogLimit::default(),
+        calls: TaskTracker::new(),
+    }
+}
+
+async fn accept(
+    listener: &Listener,
+    pause: Duration,
+) -> io::Result<(super::socket::Socket, Option<std::net::SocketAddr>)> {
+    if !pause.is_zero() {
+        sleep(pause).await;
+    }
+    listener.accept().await
+}
+
+/// How long to wait before accepting again. A connection that broke before it was accepted is no reason to wait; a
+/// process without free file descriptors is, or the loop would spin.
+fn after_error(server: &Inner, error: &io::Error, pause: Duration) -> Duration {
+    match error.kind() {
+        io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::Interrupted => Duration::ZERO,
+        _ => {
+            server.counters.accept_errors.add();
+            let (first, longest) = BACKOFF;
+            let next = pause.saturating_mul(2).clamp(first, longest);
+            if pause.is_zero() {
+                tracing::error!(error = %error, "cannot accept connections; trying again");
+            }
+            next
+        }
+    }
+}
+
+fn turn_away(server: &Inner) {
+    server.counters.turned_away.add();
+    if let Some(suppressed) = server.refusal_log.permit(Instant::now()) {
+        tracing::warn!(
+            max_connections = server.limits.max_connections,
+            suppressed,
+            "connection closed: there are too many"
+        );
+    }
+}
+
+/// Waits until the roots are others than before.
+async fn changed_trust(material: &mut Option<watch::Receiver<Arc<Material>>>) -> Arc<Trust> {
+    let Some(receiver) = material else {
+        return std::future::pending().await;
+    };
+    let before = Arc::clone(receiver.borrow_and_update().trust());
+    let changed = receiver
+        .wait_for(|now| !Arc::ptr_eq(now.trust(), &before))
+        .await;
+    match changed {
+        Ok(now) => Arc::clone(now.trust()),
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Judges every connection again after the roots changed.
+fn sweep(server: &Inner, trust: &Trust) {
+    for entry in server.registry.entries() {
+        judge(server, &entry, trust);
+    }
+}
+
+/// Whether the connection's peer is still trusted, along any path; if not, the connection is ended.
+pub(super) fn judge(server: &Inner, entry: &Entry, trust: &Trust) -> bool {
+    let Some(chain) = &entry.chain else {
+        return true;
+    };
+    // Pinned peers have no anchor, and no root that could be taken away.
+    let Some(anchor) = entry.anchor() else {
+        return true;
+    };
+    if trust
+        .find(anchor)
+        .is_some_and(crate::material::Root::is_authority)
+    {
+        return true;
+    }
+    match chain.judge(trust, server.clock.now()) {
+        Ok(anew) => {
+            entry.set_anchor(anew.anchor());
+            true
+        }
+        Err(refusal) => {
+            server.counters.withdrawn.add();
+            tracing::warn!(
+                audit = true,
+                connection = %entry.id,
+                remote = entry.remote,
+                peer = entry.peer.label(),
+                error = %refusal,
+                "connection ended: its peer's root is no longer trusted"
+            );
+            entry.withdraw(Instant::now().checked_add(server.limits.withdrawal_grace));
+            false
+        }
+    }
+}
+
+/// Tells every connection to end and waits for it, up to the drain's time-out.
+async fn drain(server: &Inner, shared: &Shared, mut connections: JoinSet<()>) -> Drained {
+    let open = connections.len();
+    let cut_before = server.counters.cut.value();
+    let deadline = Instant::now().checked_add(server.limits.drain_timeout);
+    // Handshakes end by their own time-out; what is registered meanwhile is told as well.
+    while !connections.is_empty() {
+        server.registry.drain_where(|_| true, deadline);
+        match timeout(Duration::from_millis(100), connections.join_next()).await {
+            Ok(Some(ended)) => log_panic(ended),
+            Ok(None) => break,
+            Err(_) if deadline.is_some_and(|d| Instant::now() > d + Duration::from_millis(200)) => {
+                connections.abort_all();
+            }
+            Err(_) => {}
+        }
+    }
+    shared.calls.close();
+    // Calls end with their connection; this is for the moment it takes them to notice.
+    if timeout(Duration::from_secs(1), shared.calls.wait())
+        .await
+        .is_err()
+    {
+        tracing::warn!("calls were still running when their connections had ended");
+    }
+    let cut = server.counters.cut.value().saturating_sub(cut_before);
+    Drained {
+        open,
+        cut: usize::try_from(cut).unwrap_or(usize::MAX),
+    }
+}
+
+fn log_panic(ended: Result<(), JoinError>) {
+    if let Err(error) = ended
+        && error.is_panic()
+    {
+        tracing::error!(error = %error, "a connection's task panicked");
+    }
+}

@@ -1,0 +1,156 @@
+//! One handshake, with the material of the moment in which the client's first message was complete.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::server::Acceptor;
+use tokio::io::AsyncWriteExt;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::LazyConfigAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::failure::{Cause, Failure};
+use super::pending::{Pending, Waiter};
+use super::socket::Socket;
+use crate::clock::Clock;
+use crate::config::{self, ALPN_H2, ClientAuth};
+use crate::material::Trust;
+use crate::verify::VerifiedChain;
+use crate::watch::MaterialWatch;
+
+/// A fatal `no_application_protocol` alert (120) as the record that stands before any encryption (RFC 8446 §5.1, §6).
+const NO_APPLICATION_PROTOCOL: [u8; 7] = [21, 3, 3, 0, 2, 2, 120];
+
+/// What all handshakes of a listener share.
+#[derive(Debug)]
+pub(super) struct Handshaker {
+    pub(super) material: MaterialWatch,
+    pub(super) clients: ClientAuth,
+    pub(super) clock: Clock,
+    pub(super) timeout: Duration,
+    pub(super) permits: Semaphore,
+    pub(super) pending: Arc<Pending>,
+}
+
+/// A connection whose peer is known.
+pub(super) struct Accepted {
+    pub(super) stream: TlsStream<Socket>,
+    pub(super) chain: VerifiedChain,
+    pub(super) generation: u64,
+    /// What the chain was verified against, to see whether it moved on meanwhile.
+    pub(super) trust: Arc<Trust>,
+}
+
+impl Handshaker {
+    pub(super) async fn accept(&self, socket: Socket) -> Result<Accepted, Failure> {
+        let waiter = self.pending.enter();
+        let deadline = Instant::now()
+            .checked_add(self.timeout)
+            .unwrap_or_else(Instant::now);
+        match timeout_at(deadline, self.handshake(socket, waiter)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Failure {
+                cause: Cause::Timeout {
+                    seconds: self.timeout.as_secs(),
+                },
+                socket: None,
+            }),
+        }
+    }
+
+    async fn handshake(&self, socket: Socket, waiter: Waiter) -> Result<Accepted, Failure> {
+        let mut hello = std::pin::pin!(LazyConfigAcceptor::new(Acceptor::default(), socket));
+        let received = tokio::select! {
+            received = hello.as_mut() => received,
+            () = waiter.displaced() => {
+                return Err(Failure { cause: Cause::Displaced, socket: None });
+            }
+        };
+        let start = match received {
+            Ok(start) => start,
+            Err(error) => {
+                return Err(Failure {
+                    cause: Cause::of(error, None),
+                    socket: hello.take_io(),
+                });
+            }
+        };
+        drop(waiter);
+        // Only a client that has sent a whole ClientHello takes up a handshake's place.
+        let _permit = self.permits.acquire().await;
+
+        // rustls lets a client that offers no protocol at all pass, so the listener looks itself.
+        if let Err(cause) = offers_h2(start.client_hello().alpn()) {
+            let mut socket = start.io;
+            let written = socket.write_all(&NO_APPLICATION_PROTOCOL).await;
+            return Err(Failure {
+                cause,
+                socket: written.is_ok().then_some(socket),
+            });
+        }
+
+        let material = self.material.current();
+        let made = config::server_config(&material, &self.clients, &self.clock);
+        let prepared = made.map_err(|error| Failure {
+            cause: Cause::Configuration(error),
+            socket: None,
+        })?;
+        let stream = start
+            .into_stream(prepared.config)
+            .into_fallible()
+            .await
+            .map_err(|(error, socket)| Failure {
+                cause: Cause::of(error, prepared.slot.refusal()),
+                socket: Some(socket),
+            })?;
+        let refuse = |cause| Failure {
+            cause,
+            socket: None,
+        };
+        if stream.get_ref().1.alpn_protocol() != Some(ALPN_H2) {
+            return Err(refuse(Cause::Alpn {
+                offered: "another protocol".to_owned(),
+            }));
+        }
+        // A connection without a verified peer is never served, whatever rustls thinks of it.
+        let chain = prepared.slot.accepted().cloned();
+        let chain = chain.ok_or_else(|| refuse(Cause::NoIdentity))?;
+        Ok(Accepted {
+            stream,
+            chain,
+            generation: material.generation(),
+            trust: Arc::clone(material.trust()),
+        })
+    }
+}
+
+fn offers_h2<'a>(offered: Option<impl Iterator<Item = &'a [u8]>>) -> Result<(), Cause> {
+    let Some(offered) = offered else {
+        return Err(Cause::Alpn {
+            offered: "no protocol".to_owned(),
+        });
+    };
+    let offered: Vec<&[u8]> = offered.collect();
+    if offered.contains(&ALPN_H2) {
+        return Ok(());
+    }
+    let names: Vec<String> = offered
+        .iter()
+        .take(8)
+        .map(|name| String::from_utf8_lossy(name).escape_debug().to_string())
+        .collect();
+    Err(Cause::Alpn {
+        offered: names.join(", "),
+    })
+}
+
+/// Turns on what the connection needs of its socket.
+pub(super) fn prepare(socket: &Socket) -> io::Result<()> {
+    match socket {
+        // Nagle's algorithm holds a small write back until the last one is acknowledged: 40 ms a call.
+        Socket::Tcp(stream) => stream.set_nodelay(true),
+        Socket::Unix(_) => Ok(()),
+    }
+}

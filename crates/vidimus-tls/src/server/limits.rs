@@ -1,0 +1,54 @@
+//! Bounds and time-outs. Everything that waits has an end, everything that comes from outside has a size.
+
+use std::time::Duration;
+
+/// A server's bounds and time-outs.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// For a whole handshake, from accept to the last message.
+    pub handshake_timeout: Duration,
+    /// Handshakes computed at the same time, counted from a complete `ClientHello`.
+    pub max_handshakes: usize,
+    /// Sockets that have not finished their handshake. One more drops the oldest that has not sent its `ClientHello`.
+    pub max_pending: usize,
+    /// Connections being served. One more is closed at once.
+    pub max_connections: usize,
+    /// For the first byte of HTTP/2 after the handshake.
+    pub preface_timeout: Duration,
+    /// Calls at the same time on one connection.
+    pub max_concurrent_streams: u32,
+    /// The header block of a call, in bytes as HTTP/2 counts them.
+    pub max_header_list_size: u32,
+    /// How often an idle connection is pinged.
+    pub keepalive_interval: Duration,
+    /// How long the answer to a ping may take.
+    pub keepalive_timeout: Duration,
+    /// When a connection gets a GOAWAY for its age, give or take a tenth. `None`: never.
+    pub max_connection_age: Option<Duration>,
+    /// How long calls may go on after that. At least the longest deadline of a call, or it is cut.
+    pub connection_age_grace: Duration,
+    /// How long calls may go on after the shutdown began.
+    pub drain_timeout: Duration,
+    /// How long a connection may go on whose peer is no longer trusted.
+    pub withdrawal_grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            handshake_timeout: Duration::from_secs(10),
+            max_handshakes: 64,
+            max_pending: 1024,
+            max_connections: 16_384,
+            preface_timeout: Duration::from_secs(10),
+            max_concurrent_streams: 1024,
+            max_header_list_size: 64 * 1024,
+            keepalive_interval: Duration::from_secs(30),
+            keepalive_timeout: Duration::from_secs(10),
+            max_connection_age: None,
+            connection_age_grace: Duration::from_secs(35 * 60),
+            drain_timeout: Duration::from_secs(30),
+            withdrawal_grace: Duration::from_secs(4),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! The connections being served, each with a handle to end it.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use serde::Serialize;
+use tokio::sync::watch;
+
+use crate::clock::serialize_time;
+use crate::identity::{Fingerprint, PeerIdentity};
+use crate::verify::VerifiedChain;
+
+/// Tells the connections of one server apart. In the extensions of every request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct ConnectionId(u64);
+
+impl std::fmt::Display for ConnectionId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One connection being served.
+#[derive(Clone, Debug, Serialize)]
+pub struct ConnectionInfo {
+    /// Unique within its server.
+    pub id: ConnectionId,
+    /// Who is at the other end.
+    pub peer: PeerIdentity,
+    /// The peer's address, or `unix`.
+    pub remote: String,
+    /// The material generation that the handshake used; 0 without TLS.
+    pub generation: u64,
+    /// The root that the peer's certificate was verified under.
+    pub anchor: Option<Fingerprint>,
+    /// When it was registered.
+    #[serde(serialize_with = "serialize_time")]
+    pub since: SystemTime,
+    /// Calls in flight.
+    pub streams: usize,
+    /// Whether it has been told to end.
+    pub draining: bool,
+}
+
+/// What the connection's own task and its calls share with the registry.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) id: ConnectionId,
+    pub(super) peer: PeerIdentity,
+    pub(super) remote: String,
+    pub(super) address: Option<SocketAddr>,
+    pub(super) generation: u64,
+    pub(super) since: SystemTime,
+    pub(super) chain: Option<VerifiedChain>,
+    /// The anchor by which the chain holds at present; changes when it is judged again.
+    anchor: Mutex<Option<Fingerprint>>,
+    pub(super) streams: AtomicUsize,
+    withdrawn: AtomicBool,
+    control: watch::Sender<Control>,
+}
+
+/// What a connection has been told to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Control {
+    /// Send a GOAWAY and finish the calls in flight.
+    pub(super) drain: bool,
+    /// Close hard at this moment.
+    pub(super) deadline: Option<Instant>,
+}
+
+impl Entry {
+    pub(super) fn info(&self) -> ConnectionInfo {
+        ConnectionInfo {
+            id: self.id,
+            peer: self.peer.clone(),
+            remote: self.remote.clone(),
+            generation: self.generation,
+            anchor: self.anchor(),
+            since: self.since,
+            streams: self.streams.load(Ordering::Relaxed),
+            draining: self.control.borrow().drain,
+        }
+    }
+
+    pub(super) fn anchor(&self) -> Option<Fingerprint> {
+        *self.anchor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_anchor(&self, anchor: Option<Fingerprint>) {
+        *self.anchor.lock().unwrap_or_else(PoisonError::into_inner) = anchor;
+    }
+
+    /// Whether the peer's certificate no longer qualifies, so that no new call may pass.
+    pub(super) fn is_withdrawn(&self) -> bool {
+        self.withdrawn.load(Ordering::Relaxed)
+    }
+
+    /// Ends the connection; of several deadlines the earliest counts.
+    pub(super) fn drain(&self, deadline: Option<Instant>) {
+        self.control.send_if_modified(|control| {
+            let earliest = match (control.deadline, deadline) {
+                (Some(one), Some(two)) => Some(one.min(two)),
+                (one, two) => one.or(two),
+            };
+            let wanted = Control {
+                drain: true,
+                deadline: earliest,
+            };
+            let changed = *control != wanted;
+            *control = wanted;
+            changed
+        });
+    }
+
+    /// Refuses new calls from now on and ends the connection.
+    pub(super) fn withdraw(&self, deadline: Option<Instant>) {
+        self.withdrawn.store(true, Ordering::Relaxed);
+        self.drain(deadline);
+    }
+
+    pub(super) fn control(&self) -> watch::Receiver<Control> {
+        self.control.subscribe()
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Registry {
+    next: AtomicU64,
+    entries: Mutex<BTreeMap<ConnectionId, Arc<Entry>>>,
+}
+
+/// What is known of a connection when it is registered.
+pub(super) struct NewConnection {
+    pub(super) peer: PeerIdentity,
+    pub(super) address: Option<SocketAddr>,
+    pub(super) generation: u64,
+    pub(super) chain: Option<VerifiedChain>,
+    pub(super) since: SystemTime,
+}
+
+/// Keeps a connection registered; dropping it takes the connection out.
+pub(super) struct Registration<'a> {
+    registry: &'a Registry,
+    entry: Arc<Entry>,
+}
+
+impl Registration<'_> {
+    pub(super) fn entry(&self) -> &Arc<Entry> {
+        &self.entry
+    }
+}
+
+impl Drop for Registration<'_> {
+    fn drop(&mut self) {
+        self.registry.lock().remove(&self.entry.id);
+    }
+}
+
+impl Registry {
+    pub(super) fn register(&self, new: NewConnection) -> Registration<'_> {
+        let id = ConnectionId(self.next.fetch_add(1, Ordering::Relaxed));
+        let entry = Arc::new(Entry {
+            id,
+            peer: new.peer,
+            remote: remote_text(new.address),
+            address: new.address,
+            generation: new.generation,
+            since: new.since,
+            anchor: Mutex::new(new.chain.as_ref().and_then(VerifiedChain::anchor)),
+            chain: new.chain,
+            streams: AtomicUsize::new(0),
+            withdrawn: AtomicBool::new(false),
+            control: watch::Sender::new(Control::default()),
+        });
+        self.lock().insert(id, Arc::clone(&entry));
+        Registration {
+            registry: self,
+            entry,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    pub(super) fn list(&self) -> Vec<ConnectionInfo> {
+        self.entries().iter().map(|entry| entry.info()).collect()
+    }
+
+    /// The entries of this moment, so that nothing is done under the lock.
+    pub(super) fn entries(&self) -> Vec<Arc<Entry>> {
+        self.lock().values().cloned().collect()
+    }
+
+    pub(super) fn drain_where(
+        &self,
+        predicate: impl Fn(&ConnectionInfo) -> bool,
+        deadline: Option<Instant>,
+    ) -> usize {
+        let entries = self.entries();
+        let chosen = entries.iter().filter(|entry| predicate(&entry.info()));
+        chosen.map(|entry| entry.drain(deadline)).count()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<ConnectionId, Arc<Entry>>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The peer's address for logs, `unix` if it has none.
+pub(super) fn remote_text(address: Option<SocketAddr>) -> String {
+    address.map_or_else(|| "unix".to_owned(), |address| address.to_string())
+}

@@ -1,0 +1,29 @@
+//! Verifying a peer's certificate: webpki's path building with the checks it leaves out, and what came of it kept.
+//!
+//! webpki takes a root as a bare name and key. It does not look at the root's dates, at whether it is a CA's at all or
+//! how long a path it allows, and not at the key usage of intermediates; [`path`](self) looks at each. rustls drops the
+//! path that a verifier built, so each connection gets a verifier of its own that leaves the result in a slot.
+
+mod client;
+mod danger;
+pub(crate) mod facts;
+mod path;
+mod pinned;
+mod refusal;
+mod server;
+mod slot;
+
+pub(crate) use client::RootClientVerifier;
+pub(crate) use danger::UnverifiedServer;
+pub use path::{Purpose, VerifiedChain};
+pub use pinned::PinnedClientVerifier;
+pub use refusal::Refusal;
+pub(crate) use server::RootServerVerifier;
+pub use slot::HandshakeSlot;
+
+use rustls::Error;
+
+/// TLS 1.2 is never negotiated; a signature of it means that a configuration was put together wrongly.
+pub(crate) fn no_tls12() -> Error {
+    Error::General("TLS 1.2 is not accepted".to_owned())
+}

@@ -1,0 +1,151 @@
+//! Client certificates known one by one: the SHA-256 of the certificate decides, not who issued it.
+//!
+//! A pin is never a trust anchor, so the key of a pinned certificate cannot issue others that would be let in.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use arc_swap::ArcSwap;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use rustls_pki_types::{CertificateDer, UnixTime};
+
+use super::path::decode;
+use super::{HandshakeSlot, Purpose, Refusal, VerifiedChain, facts, no_tls12};
+use crate::clock::to_system_time;
+use crate::config;
+use crate::identity::Fingerprint;
+
+/// A set of pinned client certificates; still checks their dates, their usage and the handshake's signature.
+///
+/// Clones share the set, so that [`Self::replace`] takes effect on the next handshake.
+#[derive(Clone, Debug)]
+pub struct PinnedClientVerifier {
+    pins: Arc<ArcSwap<BTreeSet<Fingerprint>>>,
+    slot: Arc<HandshakeSlot>,
+}
+
+impl PinnedClientVerifier {
+    /// Accepts the certificates with these SHA-256 digests of their DER. An empty set accepts nobody.
+    #[must_use]
+    pub fn new(pins: BTreeSet<[u8; 32]>) -> Self {
+        Self {
+            pins: Arc::new(ArcSwap::from_pointee(fingerprints(pins))),
+            slot: Arc::default(),
+        }
+    }
+
+    /// Puts another set in place of the present one, for every handshake from now on.
+    pub fn replace(&self, pins: BTreeSet<[u8; 32]>) {
+        self.pins.store(Arc::new(fingerprints(pins)));
+    }
+
+    /// Whether a certificate is in the set now.
+    #[must_use]
+    pub fn contains(&self, fingerprint: Fingerprint) -> bool {
+        self.pins.load().contains(&fingerprint)
+    }
+
+    /// The same set with a slot for one connection's result.
+    pub(crate) fn with_slot(&self, slot: Arc<HandshakeSlot>) -> Self {
+        Self {
+            pins: Arc::clone(&self.pins),
+            slot,
+        }
+    }
+
+    fn verify(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: SystemTime,
+    ) -> Result<VerifiedChain, Refusal> {
+        let certificate = decode(end_entity, 1)?;
+        let subject = || certificate.subject_text().to_owned();
+        let fingerprint = Fingerprint::of(end_entity);
+        if !self.contains(fingerprint) {
+            return Err(Refusal::NotPinned {
+                subject: subject(),
+                fingerprint,
+            });
+        }
+        let (not_before, not_after) = (certificate.not_before(), certificate.not_after());
+        if now < not_before {
+            return Err(Refusal::NotYetValid {
+                subject: subject(),
+                now,
+                not_before,
+                not_after,
+            });
+        }
+        if now > not_after {
+            return Err(Refusal::Expired {
+                subject: subject(),
+                now,
+                not_before,
+                not_after,
+            });
+        }
+        if let Some(listed) = facts::extended_key_usages(&certificate)
+            && !listed.iter().any(|usage| usage == "clientAuth")
+        {
+            return Err(Refusal::Purpose {
+                subject: subject(),
+                needed: "clientAuth",
+                found: listed.join(", "),
+            });
+        }
+        Ok(VerifiedChain::without_path(
+            end_entity,
+            intermediates,
+            &certificate,
+            Purpose::Client,
+        ))
+    }
+}
+
+fn fingerprints(pins: BTreeSet<[u8; 32]>) -> BTreeSet<Fingerprint> {
+    pins.into_iter().map(Fingerprint::from_bytes).collect()
+}
+
+impl ClientCertVerifier for PinnedClientVerifier {
+    /// None: a pinned certificate's issuer is nobody's business.
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        let outcome = self.verify(end_entity, intermediates, to_system_time(now));
+        self.slot.keep(outcome)?;
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(no_tls12())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        config::verify_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        config::signature_schemes()
+    }
+}

@@ -1,0 +1,157 @@
+//! Keeping material up to date while the process runs.
+//!
+//! The folder is watched, and its content is compared every five seconds in case the watch is blind. The content decides,
+//! never the kind of event. What fails its checks leaves the last good state in use, is logged once per distinct reason
+//! and counted. The work is a [`MaterialDriver`] that the caller runs.
+
+mod driver;
+mod notice;
+mod status;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+pub use driver::MaterialDriver;
+pub use status::{MaterialStatus, UnitStatus};
+
+use crate::clock::Clock;
+use crate::material::{
+    Identity, IdentityError, Material, MaterialError, MaterialFiles, Trust, Usage,
+};
+
+/// Timing of a watch. The defaults suit every deployment; tests shorten them.
+#[derive(Clone, Debug)]
+pub struct WatchOptions {
+    /// How often the content is compared even if no event came.
+    pub poll: Duration,
+    /// How long plain files must stay the same before they count.
+    pub settle: Duration,
+    /// Whether to ask the system for events at all.
+    pub events: bool,
+    /// The clock that validity is judged by.
+    pub clock: Clock,
+}
+
+impl Default for WatchOptions {
+    fn default() -> Self {
+        Self {
+            poll: Duration::from_secs(5),
+            settle: Duration::from_millis(250),
+            events: true,
+            clock: Clock::system(),
+        }
+    }
+}
+
+/// The material of this moment and of every later one. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct MaterialWatch(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    sender: watch::Sender<Arc<Material>>,
+    status: Mutex<MaterialStatus>,
+}
+
+impl MaterialWatch {
+    /// Reads the files, checks them and prepares to follow them.
+    ///
+    /// # Errors
+    ///
+    /// The first fault of identity or trust: a process starts with good material or not at all.
+    pub async fn start(
+        files: MaterialFiles,
+        usage: Usage,
+        options: WatchOptions,
+    ) -> Result<(Self, MaterialDriver), MaterialError> {
+        MaterialDriver::start(files, usage, options).await
+    }
+
+    /// Material that never changes.
+    #[must_use]
+    pub fn fixed(material: Material) -> Self {
+        let status = MaterialStatus::of(&material);
+        Self(Arc::new(Shared {
+            sender: watch::Sender::new(Arc::new(material)),
+            status: Mutex::new(status),
+        }))
+    }
+
+    /// Material that the program itself replaces, such as a certificate it issues to itself.
+    #[must_use]
+    pub fn from_memory(material: Material) -> (Self, MaterialPublisher) {
+        let watch = Self::fixed(material);
+        (watch.clone(), MaterialPublisher(watch))
+    }
+
+    /// The material of this moment.
+    #[must_use]
+    pub fn current(&self) -> Arc<Material> {
+        Arc::clone(&self.0.sender.borrow())
+    }
+
+    /// Follows the material from here on.
+    #[must_use]
+    pub fn subscribe(&self) -> watch::Receiver<Arc<Material>> {
+        self.0.sender.subscribe()
+    }
+
+    /// Waits until the generation is at least `generation`, without a deadline of its own.
+    pub async fn wait_for_generation(&self, generation: u64) -> Arc<Material> {
+        let mut receiver = self.subscribe();
+        match receiver.wait_for(|m| m.generation() >= generation).await {
+            Ok(material) => Arc::clone(&material),
+            Err(_) => unreachable!("the sender lives as long as self"),
+        }
+    }
+
+    /// Generation, reloads, failures and the last error of each unit.
+    #[must_use]
+    pub fn status(&self) -> MaterialStatus {
+        self.lock_status().clone()
+    }
+
+    fn lock_status(&self) -> std::sync::MutexGuard<'_, MaterialStatus> {
+        self.0.status.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes new units into use as the next generation.
+    fn publish(&self, identity: Option<Identity>, trust: Option<Trust>, clock: &Clock) {
+        let current = self.current();
+        let identity = identity.map_or_else(|| Arc::clone(current.identity()), Arc::new);
+        let trust = trust.map_or_else(|| Arc::clone(current.trust()), Arc::new);
+        let material = Material::new(current.generation().saturating_add(1), identity, trust);
+        self.lock_status().reloaded(&material, clock.now());
+        self.0.sender.send_replace(Arc::new(material));
+    }
+}
+
+/// Replaces the material of a watch made by [`MaterialWatch::from_memory`].
+#[derive(Debug)]
+pub struct MaterialPublisher(MaterialWatch);
+
+impl MaterialPublisher {
+    /// Takes a new certificate and key, PEM, into use.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with them; the present ones stay.
+    pub fn replace_identity(
+        &mut self,
+        certificates: &[u8],
+        key: &[u8],
+        usage: Usage,
+        clock: &Clock,
+    ) -> Result<(), IdentityError> {
+        let identity = Identity::from_pem(certificates, key, usage, clock.now())?;
+        self.0.publish(Some(identity), None, clock);
+        Ok(())
+    }
+
+    /// Takes other roots into use.
+    pub fn replace_trust(&mut self, trust: Trust, clock: &Clock) {
+        self.0.publish(None, Some(trust), clock);
+    }
+}

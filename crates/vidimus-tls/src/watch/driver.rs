@@ -1,0 +1,273 @@
+//! The work of a watch: notice, read, settle, check, publish.
+
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::notice::Notices;
+use super::{MaterialStatus, MaterialWatch, Shared, UnitStatus, WatchOptions};
+use crate::identity::Fingerprint;
+use crate::material::{Layout, Material, MaterialError, MaterialFiles, Snapshot, Usage};
+
+/// Re-reads of files that keep changing before the driver waits for the next tick instead.
+const MAX_SETTLE_ROUNDS: usize = 40;
+
+/// The work behind a [`MaterialWatch`]; the caller runs it.
+#[derive(Debug)]
+pub struct MaterialDriver {
+    files: MaterialFiles,
+    usage: Usage,
+    options: WatchOptions,
+    watch: MaterialWatch,
+    notices: Notices,
+    seen: Seen,
+    leaf_alarm: bool,
+}
+
+/// The versions that were judged last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seen {
+    identity: Option<[Fingerprint; 2]>,
+    trust: Option<Fingerprint>,
+}
+
+impl Seen {
+    fn of(snapshot: &Snapshot) -> Self {
+        Self {
+            identity: snapshot.identity_digest(),
+            trust: snapshot.trust_digest(),
+        }
+    }
+}
+
+impl MaterialDriver {
+    pub(super) async fn start(
+        files: MaterialFiles,
+        usage: Usage,
+        options: WatchOptions,
+    ) -> Result<(MaterialWatch, Self), MaterialError> {
+        // Watch first and read then: a change in between is an event, not a gap.
+        let notices = Notices::new(files.directories(), options.events);
+        let snapshot = match read_settled(&files, &options).await {
+            Some(snapshot) => snapshot,
+            None => read(&files).await,
+        };
+        let now = options.clock.now();
+        let identity = snapshot.identity(&files, usage, now)?;
+        let trust = snapshot.trust(&files, now)?;
+        let material = Material::new(1, Arc::new(identity), Arc::new(trust));
+        let mut status = MaterialStatus::of(&material);
+        status.events = notices.is_armed();
+        let watch = MaterialWatch(Arc::new(Shared {
+            sender: tokio::sync::watch::Sender::new(Arc::new(material)),
+            status: Mutex::new(status),
+        }));
+        let driver = Self {
+            seen: Seen::of(&snapshot),
+            files,
+            usage,
+            options,
+            watch: watch.clone(),
+            notices,
+            leaf_alarm: false,
+        };
+        Ok((watch, driver))
+    }
+
+    /// Follows the files until `shutdown`.
+    pub async fn run(mut self, shutdown: CancellationToken) {
+        let mut ticks = interval(self.options.poll);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = self.notices.next() => {}
+                _ = ticks.tick() => {
+                    self.notices.arm();
+                    self.watch.lock_status().events = self.notices.is_armed();
+                    self.look_at_leaf();
+                }
+            }
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = self.activate() => {}
+            }
+        }
+    }
+
+    /// Compares the files with what was judged last and takes what is new and good into use. Does nothing otherwise.
+    async fn activate(&mut self) {
+        let snapshot = read(&self.files).await;
+        if Seen::of(&snapshot) == self.seen && !self.has_error() {
+            return;
+        }
+        let snapshot = if snapshot.layout() == Layout::Projected {
+            snapshot
+        } else {
+            match settle(snapshot, &self.files, &self.options).await {
+                Some(settled) => settled,
+                // Still being written: the next tick or event looks again.
+                None => return,
+            }
+        };
+        self.judge(&snapshot);
+    }
+
+    fn has_error(&self) -> bool {
+        self.watch.lock_status().last_error().is_some()
+    }
+
+    /// Judges each unit that changed, or that failed when it was judged last: time may have made it good.
+    fn judge(&mut self, snapshot: &Snapshot) {
+        let now = self.options.clock.now();
+        let new = Seen::of(snapshot);
+        let (failed_identity, failed_trust) = {
+            let status = self.watch.lock_status();
+            (
+                status.identity.last_error.is_some(),
+                status.trust.last_error.is_some(),
+            )
+        };
+        let current = self.watch.current();
+        let identity = (new.identity != self.seen.identity || failed_identity)
+            .then(|| snapshot.identity(&self.files, self.usage, now));
+        let trust = (new.trust != self.seen.trust || failed_trust)
+            .then(|| snapshot.trust(&self.files, now));
+        self.seen = new;
+
+        let identity = self.outcome(identity, "certificate and key", |status| {
+            &mut status.identity
+        });
+        let trust = self.outcome(trust, "roots", |status| &mut status.trust);
+        // Files that went bad and came back as they were are good again but nothing new.
+        let identity = identity.filter(|new| {
+            new.fingerprint() != current.identity().fingerprint()
+                || new.chain() != current.identity().chain()
+        });
+        let trust = trust.filter(|new| !new.is_same_as(current.trust()));
+        if identity.is_some() || trust.is_some() {
+            self.leaf_alarm &= identity.is_none();
+            self.watch.publish(identity, trust, &self.options.clock);
+            self.log_reload(now);
+        }
+    }
+
+    /// Keeps the good unit, or the reason why it isn't; the reason is logged once until it changes.
+    fn outcome<T, E: std::error::Error>(
+        &self,
+        judged: Option<Result<T, E>>,
+        unit: &'static str,
+        select: impl Fn(&mut MaterialStatus) -> &mut UnitStatus,
+    ) -> Option<T> {
+        match judged? {
+            Ok(good) => {
+                let mut status = self.watch.lock_status();
+                select(&mut status).last_error = None;
+                Some(good)
+            }
+            Err(error) => {
+                let text = chain(&error);
+                let mut status = self.watch.lock_status();
+                let slot = select(&mut status);
+                if slot.last_error.as_deref() == Some(&text) {
+                    return None;
+                }
+                slot.failures = slot.failures.saturating_add(1);
+                slot.last_error = Some(text.clone());
+                status.failures = status.failures.saturating_add(1);
+                let generation = status.generation;
+                drop(status);
+                tracing::warn!(
+                    unit,
+                    generation,
+                    error = text,
+                    "TLS material on disk is not usable; the last good one stays in use"
+                );
+                None
+            }
+        }
+    }
+
+    fn log_reload(&self, now: SystemTime) {
+        let material = self.watch.current();
+        let leaf = material.identity().names();
+        tracing::info!(
+            generation = material.generation(),
+            subject = leaf.subject(),
+            serial = leaf.serial(),
+            not_after = crate::clock::rfc3339(leaf.not_after()),
+            roots = material.trust().roots().len(),
+            valid_for_seconds = leaf
+                .not_after()
+                .duration_since(now)
+                .unwrap_or_default()
+                .as_secs(),
+            "TLS material reloaded"
+        );
+    }
+
+    /// Says once that the certificate in use has expired.
+    fn look_at_leaf(&mut self) {
+        let material = self.watch.current();
+        let leaf = material.identity().names();
+        if !self.leaf_alarm && self.options.clock.now() > leaf.not_after() {
+            self.leaf_alarm = true;
+            tracing::error!(
+                subject = leaf.subject(),
+                not_after = crate::clock::rfc3339(leaf.not_after()),
+                "the certificate in use has EXPIRED: peers refuse it until the files are renewed"
+            );
+        }
+    }
+}
+
+/// The error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}
+
+/// Reads on a thread that may block: a network file system can hang.
+async fn read(files: &MaterialFiles) -> Snapshot {
+    let files = files.clone();
+    match tokio::task::spawn_blocking(move || Snapshot::read(&files)).await {
+        Ok(snapshot) => snapshot,
+        Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
+        // The runtime is shutting down.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+async fn read_settled(files: &MaterialFiles, options: &WatchOptions) -> Option<Snapshot> {
+    let first = read(files).await;
+    match first.layout() {
+        Layout::Projected => Some(first),
+        Layout::Plain => settle(first, files, options).await,
+    }
+}
+
+/// Reads until two reads `settle` apart agree; `None` if they never do.
+async fn settle(
+    first: Snapshot,
+    files: &MaterialFiles,
+    options: &WatchOptions,
+) -> Option<Snapshot> {
+    let mut last = first;
+    for _ in 0..MAX_SETTLE_ROUNDS {
+        sleep(options.settle).await;
+        let again = read(files).await;
+        if again == last {
+            return Some(again);
+        }
+        last = again;
+    }
+    None
+}

@@ -1,0 +1,103 @@
+//! Events of the system for the watched folders, re-armed when a folder is replaced.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::Notify;
+
+/// Wakes the driver when something happens in a watched folder.
+pub(super) struct Notices {
+    watcher: Option<RecommendedWatcher>,
+    folders: Vec<Folder>,
+    wake: Arc<Notify>,
+    warned: bool,
+}
+
+struct Folder {
+    path: PathBuf,
+    /// Device and inode that the watch is on; `None` if there is no watch.
+    armed: Option<(u64, u64)>,
+}
+
+impl Notices {
+    pub(super) fn new(folders: Vec<PathBuf>, enabled: bool) -> Self {
+        let wake = Arc::new(Notify::new());
+        let notify = Arc::clone(&wake);
+        let watcher = enabled
+            .then(|| notify::recommended_watcher(move |_event| notify.notify_one()))
+            .transpose()
+            .unwrap_or_else(|error| {
+                tracing::warn!(
+                    error = %error,
+                    "cannot watch folders for changes; they are polled instead"
+                );
+                None
+            });
+        let folder = |path| Folder { path, armed: None };
+        let mut notices = Self {
+            warned: watcher.is_none(),
+            watcher,
+            folders: folders.into_iter().map(folder).collect(),
+            wake,
+        };
+        notices.arm();
+        notices
+    }
+
+    /// Watches every folder that is not watched, or that is no longer the folder that was.
+    pub(super) fn arm(&mut self) {
+        let Some(watcher) = self.watcher.as_mut() else {
+            return;
+        };
+        for folder in &mut self.folders {
+            let present = identity_of(&folder.path);
+            if folder.armed.is_some() && folder.armed == present {
+                continue;
+            }
+            if folder.armed.take().is_some() {
+                // The watch may be gone with its folder already, which is all we want.
+                let _gone = watcher.unwatch(&folder.path);
+            }
+            match watcher.watch(&folder.path, RecursiveMode::NonRecursive) {
+                Ok(()) => {
+                    folder.armed = present;
+                    self.wake.notify_one();
+                }
+                Err(error) if !self.warned => {
+                    self.warned = true;
+                    tracing::warn!(
+                        folder = %folder.path.display(),
+                        error = %error,
+                        "cannot watch a folder for changes; it is polled instead"
+                    );
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Whether every folder is watched.
+    pub(super) fn is_armed(&self) -> bool {
+        self.watcher.is_some() && self.folders.iter().all(|folder| folder.armed.is_some())
+    }
+
+    /// Waits for the next event. Events that came meanwhile count as one.
+    pub(super) async fn next(&self) {
+        self.wake.notified().await;
+    }
+}
+
+impl std::fmt::Debug for Notices {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Notices")
+            .field("armed", &self.is_armed())
+            .finish_non_exhaustive()
+    }
+}
+
+fn identity_of(path: &Path) -> Option<(u64, u64)> {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}

@@ -1,0 +1,104 @@
+//! What a watch tells about itself.
+
+use std::time::SystemTime;
+
+use serde::{Serialize, Serializer};
+
+use crate::clock::{rfc3339, serialize_time};
+use crate::identity::Fingerprint;
+use crate::material::{Material, Root};
+
+/// A watch's state for status pages and metrics.
+#[derive(Clone, Debug, Serialize)]
+pub struct MaterialStatus {
+    /// The generation in use.
+    pub generation: u64,
+    /// Changes taken into use since the start.
+    pub reloads: u64,
+    /// When the last change was taken into use.
+    #[serde(serialize_with = "optional_time")]
+    pub last_reload: Option<SystemTime>,
+    /// Changes that failed their checks since the start, of both units.
+    pub failures: u64,
+    /// Whether the system reports changes; if not, only the poll notices them.
+    pub events: bool,
+    /// Certificate and key.
+    pub identity: UnitStatus,
+    /// The roots.
+    pub trust: UnitStatus,
+    /// Who this process is: the leaf's subject.
+    pub subject: String,
+    /// The leaf's SHA-256.
+    pub fingerprint: Fingerprint,
+    /// The leaf's first instant.
+    #[serde(serialize_with = "serialize_time")]
+    pub leaf_not_before: SystemTime,
+    /// The leaf's last instant.
+    #[serde(serialize_with = "serialize_time")]
+    pub leaf_not_after: SystemTime,
+    /// The roots in use.
+    pub roots: Vec<Root>,
+}
+
+/// The state of one unit of material.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct UnitStatus {
+    /// Changes of this unit that failed their checks.
+    pub failures: u64,
+    /// Why the files as they are now are not in use; `None` if they are.
+    pub last_error: Option<String>,
+}
+
+impl MaterialStatus {
+    pub(super) fn of(material: &Material) -> Self {
+        let leaf = material.identity().names();
+        Self {
+            generation: material.generation(),
+            reloads: 0,
+            last_reload: None,
+            failures: 0,
+            events: false,
+            identity: UnitStatus::default(),
+            trust: UnitStatus::default(),
+            subject: leaf.subject().to_owned(),
+            fingerprint: leaf.fingerprint(),
+            leaf_not_before: leaf.not_before(),
+            leaf_not_after: leaf.not_after(),
+            roots: material.trust().roots().to_vec(),
+        }
+    }
+
+    pub(super) fn reloaded(&mut self, material: &Material, now: SystemTime) {
+        *self = Self {
+            reloads: self.reloads.saturating_add(1),
+            last_reload: Some(now),
+            failures: self.failures,
+            events: self.events,
+            identity: self.identity.clone(),
+            trust: self.trust.clone(),
+            ..Self::of(material)
+        };
+    }
+
+    /// Whether the leaf has expired: the process still serves, but its peers refuse it.
+    #[must_use]
+    pub fn is_expired_at(&self, now: SystemTime) -> bool {
+        now > self.leaf_not_after
+    }
+
+    /// Why the files as they are now are not in use, of either unit.
+    #[must_use]
+    pub fn last_error(&self) -> Option<&str> {
+        let either = self.identity.last_error.as_ref();
+        either
+            .or(self.trust.last_error.as_ref())
+            .map(String::as_str)
+    }
+}
+
+fn optional_time<S: Serializer>(
+    time: &Option<SystemTime>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    time.map(rfc3339).serialize(serializer)
+}
