@@ -1,1 +1,0 @@
-//! Benchmarks beside real peers, as ratios in one run.

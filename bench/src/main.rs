@@ -1,0 +1,89 @@
+//! Benchmarks beside real peers, as ratios in one run on one machine.
+//!
+//! Every figure is measured in short alternating runs (ours, a peer, the next peer, ours again) by
+//! one client program, and reported as the median with the lowest and the highest run. What is
+//! compared is the CPU time of the server's process, which the client on the same cores doesn't
+//! touch; rates and latencies share the cores with the client and say less. A peer that can't be
+//! built or started makes its figures "not measured" and never ends the run; nothing here passes
+//! or fails by a time.
+
+mod build;
+mod connections;
+mod cpu;
+mod drive;
+mod issuing;
+mod node;
+mod peers;
+mod raw;
+mod report;
+mod server;
+mod stats;
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::Context;
+use clap::{Parser, ValueEnum};
+
+use crate::{build::Programs, report::Report};
+
+/// Measures issuing and connections beside other programs.
+#[derive(Debug, Parser)]
+#[command(version, about)]
+struct Options {
+    /// How often each figure is measured.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    rounds: u32,
+
+    /// How long one run takes, in seconds.
+    #[arg(long, default_value_t = 2.0)]
+    seconds: f64,
+
+    /// Measure this part alone.
+    #[arg(long, value_enum)]
+    only: Option<Part>,
+
+    /// Where the JSON lines go; `target/bench.jsonl` in the project if absent.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// A part of the benchmark.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+enum Part {
+    /// Certificates.
+    Issuing,
+    /// Connections and calls.
+    Connections,
+}
+
+/// How long and how often.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    rounds: u32,
+    run: Duration,
+}
+
+fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    let effort = Effort {
+        rounds: options.rounds,
+        run: Duration::try_from_secs_f64(options.seconds).context("--seconds")?,
+    };
+    let target = build::workspace().join("target");
+    let mut report = Report::create(&options.json.unwrap_or_else(|| target.join("bench.jsonl")))?;
+    let programs = Programs::build(&target, &report)?;
+    let scratch = tempfile::Builder::new()
+        .prefix("bench-")
+        .tempdir_in(&target)
+        .context("failed to make a scratch folder")?;
+
+    report.machine()?;
+    let material = drive::Material::prepare(&programs, scratch.path())?;
+    if options.only != Some(Part::Connections) {
+        issuing::measure(&programs, &material, effort, &mut report)?;
+    }
+    if options.only != Some(Part::Issuing) {
+        connections::measure(&programs, &material, effort, &mut report)?;
+    }
+    report.finish()
+}
