@@ -13,6 +13,7 @@
 
 #![warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
+pub mod check;
 pub mod clock;
 pub mod config;
 pub mod danger;

@@ -16,6 +16,7 @@ mod slot;
 pub(crate) use client::RootClientVerifier;
 pub(crate) use danger::UnverifiedServer;
 pub use path::{Purpose, VerifiedChain};
+pub(crate) use path::{check_name as name, verify as path_to_root};
 pub use pinned::PinnedClientVerifier;
 pub use refusal::Refusal;
 pub(crate) use server::RootServerVerifier;

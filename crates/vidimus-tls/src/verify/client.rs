@@ -7,7 +7,7 @@ use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 use rustls_pki_types::{CertificateDer, UnixTime};
 
-use super::{HandshakeSlot, Purpose, no_tls12, path};
+use super::{HandshakeSlot, Purpose, no_tls12, path_to_root};
 use crate::config;
 use crate::material::Trust;
 
@@ -29,7 +29,7 @@ impl ClientCertVerifier for RootClientVerifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let outcome = path::verify(&self.trust, end_entity, intermediates, now, Purpose::Client);
+        let outcome = path_to_root(&self.trust, end_entity, intermediates, now, Purpose::Client);
         self.slot.keep(outcome)?;
         Ok(ClientCertVerified::assertion())
     }

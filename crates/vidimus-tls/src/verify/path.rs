@@ -46,6 +46,7 @@ pub struct VerifiedChain {
     purpose: Purpose,
     identity: Arc<CertificateIdentity>,
     anchor: Option<Fingerprint>,
+    anchor_subject: Option<String>,
     earliest_not_after: SystemTime,
 }
 
@@ -66,6 +67,12 @@ impl VerifiedChain {
     #[must_use]
     pub fn anchor(&self) -> Option<Fingerprint> {
         self.anchor
+    }
+
+    /// That root's subject as text, for people.
+    #[must_use]
+    pub fn anchor_subject(&self) -> Option<&str> {
+        self.anchor_subject.as_deref()
     }
 
     /// The first instant after which one of the path's certificates has expired.
@@ -99,6 +106,7 @@ impl VerifiedChain {
             purpose,
             identity: Arc::new(CertificateIdentity::of(end_entity, certificate)),
             anchor: None,
+            anchor_subject: None,
             earliest_not_after: certificate.not_after(),
         }
     }
@@ -167,6 +175,7 @@ pub(crate) fn verify(
         purpose,
         identity: Arc::new(CertificateIdentity::of(end_entity, &certificate)),
         anchor: Some(root.fingerprint()),
+        anchor_subject: Some(root.subject().to_owned()),
         earliest_not_after: earliest_not_after(&certificate, &path, root),
     })
 }

@@ -6,7 +6,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-use super::{HandshakeSlot, Purpose, Refusal, VerifiedChain, no_tls12, path};
+use super::{HandshakeSlot, Purpose, Refusal, VerifiedChain, no_tls12, path_to_root};
 use crate::config;
 use crate::material::Trust;
 
@@ -25,8 +25,8 @@ impl RootServerVerifier {
         name: &ServerName<'_>,
         now: UnixTime,
     ) -> Result<VerifiedChain, Refusal> {
-        let chain = path::verify(&self.trust, end_entity, intermediates, now, Purpose::Server)?;
-        path::check_name(end_entity, chain.identity(), name)?;
+        let chain = path_to_root(&self.trust, end_entity, intermediates, now, Purpose::Server)?;
+        super::name(end_entity, chain.identity(), name)?;
         Ok(chain)
     }
 }
