@@ -11,6 +11,17 @@ use vidimus_x509::serial::Serial;
 /// The most rows that one page holds, whatever is asked for.
 pub const MAX_PAGE_SIZE: u32 = 1000;
 
+/// The details by which an audit entry names the certificate that was recorded with it. No other
+/// entry has [`CERTIFICATE_SHA256`](detail::CERTIFICATE_SHA256).
+pub mod detail {
+    /// SHA-256 of the certificate, lower-case hex.
+    pub const CERTIFICATE_SHA256: &str = "certificate_sha256";
+    /// The profile it was issued under.
+    pub const PROFILE: &str = "profile";
+    /// Its serial number, lower-case hex.
+    pub const SERIAL_HEX: &str = "serial_hex";
+}
+
 /// A certificate that is signed and not recorded yet: it must not leave the process.
 #[derive(Debug)]
 pub struct Issuance {
@@ -20,8 +31,8 @@ pub struct Issuance {
     pub profile: String,
     /// Who asked for it.
     pub requester: String,
-    /// What the audit log says of it. The store sets the details `serial_hex` and
-    /// `certificate_sha256` and the outcome (`OK`) itself: they can't differ from what is recorded.
+    /// What the audit log says of it. The store sets the details named in [`detail`] and the
+    /// outcome (`OK`) itself: they can't differ from what is recorded.
     pub audit: Draft,
 }
 

@@ -23,7 +23,7 @@ pub enum IdentityState {
     Awaiting,
     /// The one that signs. At most one.
     Current,
-    /// It signed once; what it signed may still be valid.
+    /// It signed once, and what it signed may still be valid; or it waited and was given up.
     Past,
 }
 

@@ -417,16 +417,16 @@ impl Reader {
         }
     }
 
-    /// [`Reader::list_issued`] of all, for code that may block.
-    pub(crate) fn list_issued_blocking(
+    /// All certificates after `after`, with their places, for code that may block.
+    pub(crate) fn certificates_blocking(
         &self,
-        page_size: u32,
         after: Option<Cursor>,
-    ) -> Result<Page<IssuedCertificate>, StoreError> {
-        let filter = IssuedFilter::default();
+        limit: u32,
+    ) -> Result<Vec<(Cursor, IssuedCertificate)>, StoreError> {
+        let after = after.map_or(0, |cursor| cursor.0);
         match &self.backend {
             ReadBackend::Sqlite(readers) => {
-                readers.read_blocking(|c| sqlite::read::list_issued(c, &filter, page_size, after))
+                readers.read_blocking(|c| sqlite::read::certificates_after(c, after, limit))
             }
         }
     }

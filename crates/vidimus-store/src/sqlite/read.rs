@@ -27,31 +27,49 @@ pub(crate) fn list_issued(
     let after = after.map_or(0, |cursor| cursor.0);
     // One row more than asked for tells whether there is a next page. Both statements walk an
     // index from the cursor on: no row before it is looked at.
-    let rows = match &filter.profile {
-        None => collect(
-            connection,
-            &format!("SELECT {CERTIFICATE} FROM certificate WHERE id > ?1 ORDER BY id LIMIT ?2"),
-            (after, page_size + 1),
-        ),
-        Some(profile) => collect(
+    let limit = page_size.saturating_add(1);
+    let mut rows = match &filter.profile {
+        None => certificates_after(connection, after, limit)?,
+        Some(profile) => checked(collect(
             connection,
             &format!(
                 "SELECT {CERTIFICATE} FROM certificate INDEXED BY certificate_by_profile
                  WHERE profile = ?3 AND id > ?1 ORDER BY id LIMIT ?2"
             ),
-            (after, page_size + 1, profile),
-        ),
+            (after, limit, profile),
+        ))?,
     };
-    let mut rows = rows.map_err(read_error("certificates"))?;
     let size = usize::try_from(page_size).unwrap_or(usize::MAX);
     let more = rows.len() > size;
     rows.truncate(size);
-    let next = rows.last().filter(|_| more).map(|last| Cursor(last.id));
+    let next = rows.last().filter(|_| more).map(|(cursor, _)| *cursor);
     let items = rows
         .into_iter()
-        .map(RawCertificate::checked)
-        .collect::<Result<_, _>>()?;
+        .map(|(_, certificate)| certificate)
+        .collect();
     Ok(Page { items, next })
+}
+
+/// Certificates with a number greater than `after`, each with its place.
+pub(crate) fn certificates_after(
+    connection: &Connection,
+    after: i64,
+    limit: u32,
+) -> Result<Vec<(Cursor, IssuedCertificate)>, StoreError> {
+    checked(collect(
+        connection,
+        &format!("SELECT {CERTIFICATE} FROM certificate WHERE id > ?1 ORDER BY id LIMIT ?2"),
+        (after, limit),
+    ))
+}
+
+fn checked(
+    rows: rusqlite::Result<Vec<RawCertificate>>,
+) -> Result<Vec<(Cursor, IssuedCertificate)>, StoreError> {
+    rows.map_err(read_error("certificates"))?
+        .into_iter()
+        .map(|row| Ok((Cursor(row.id), row.checked()?)))
+        .collect()
 }
 
 fn collect(

@@ -1,12 +1,13 @@
 //! The requests that change something, in SQL.
 
 use rusqlite::{OptionalExtension, ffi};
+use vidimus_audit::entry::sha256_hex;
 use vidimus_audit::{Draft, Outcome};
 
 use super::read::{from_millis, to_millis};
 use super::read_error;
 use super::transaction::{Tx, Write};
-use crate::certificate::{Issuance, IssuedCertificate};
+use crate::certificate::{Issuance, IssuedCertificate, detail};
 use crate::config::NewConfig;
 use crate::error::StoreError;
 use crate::identity::{Activation, IdentityId, NewIdentity};
@@ -18,10 +19,11 @@ impl Write for Issuance {
     fn apply(self, tx: &mut Tx<'_>) -> Result<IssuedCertificate, StoreError> {
         let now = tx.now();
         let serial = self.signed.serial();
-        let mut audit = self.audit.with("serial_hex", serial.to_string()).with(
-            "certificate_sha256",
-            vidimus_audit::entry::sha256_hex(self.signed.der()),
-        );
+        let mut audit = self
+            .audit
+            .with(detail::SERIAL_HEX, serial.to_string())
+            .with(detail::CERTIFICATE_SHA256, sha256_hex(self.signed.der()))
+            .with(detail::PROFILE, self.profile.clone());
         audit.outcome = Outcome::Ok;
         let audit_seq = tx.audit(audit, now)?;
         let issued = IssuedCertificate {
@@ -33,7 +35,7 @@ impl Write for Issuance {
             not_before: self.signed.not_before(),
             not_after: self.signed.not_after(),
             issued_at: from_millis(to_millis(now)),
-            ski_hex: self.signed.ski_hex().to_owned(),
+            ski_hex: self.signed.ski_hex(),
             names: self.signed.names().to_vec(),
             audit_seq,
         };
@@ -85,7 +87,10 @@ impl Write for Draft {
 
     fn apply(self, tx: &mut Tx<'_>) -> Result<u64, StoreError> {
         let now = tx.now();
-        tx.audit(self, now)
+        let mut draft = self;
+        // Only an entry with a certificate tells of one.
+        draft.details.remove(detail::CERTIFICATE_SHA256);
+        tx.audit(draft, now)
     }
 }
 
