@@ -5,14 +5,17 @@
 //! - [`config`] and [`verify`]: the one rustls configuration, and how peers are verified.
 //! - [`identity`] and [`policy`]: who the peer is, and whether it may call.
 //! - [`server`]: accepts, serves and drains connections, and knows each of them.
+//! - [`channel`]: the client side, for tonic's generated clients.
 //!
 //! **Invariant:** nothing is decided by a certificate that was not verified on this very connection: there is no
 //! resumption, no early data, and a connection whose verifier left no result is refused.
 //!
-//! **Invariant:** no task is detached. Background work is a future that the caller runs.
+//! **Invariant:** no task is detached. Background work is a future that the caller runs, or a task that a channel owns and
+//! aborts when it is dropped.
 
 #![warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
+pub mod channel;
 pub mod check;
 pub mod clock;
 pub mod config;

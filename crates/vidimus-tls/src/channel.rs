@@ -1,0 +1,140 @@
+//! The client side: a channel for tonic clients that renews its certificate and loses no call when a server drains.
+//!
+//! ```no_run
+//! # async fn example(watch: vidimus_tls::watch::MaterialWatch) -> Result<(), Box<dyn std::error::Error>> {
+//! use vidimus_tls::channel::{Channel, ClientTls};
+//!
+//! let channel = Channel::builder("provider.example:9443", "provider.example", ClientTls::Watch(watch)).build()?;
+//! // ProviderClient::new(channel.clone())
+//! channel.ready().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! **Connections.** There is at most one current connection; it is opened when a call needs it, with the material of that
+//! moment. When the material changes, another one is opened in the background, new calls move over, and the old one ends
+//! when its last call has. A server that drains (GOAWAY) is left in the same way.
+//!
+//! **A refusal is heard.** A TLS 1.3 client is done before the server has judged its certificate, so a connection counts
+//! only once the server's first HTTP/2 byte has arrived. Until then calls are held, and an alert becomes their
+//! `UNAVAILABLE`, by its name. The preface is sent first: some servers wait for it.
+//!
+//! **What is sent again.** Only what the server says it never processed: a request that was not written yet, one whose
+//! stream is above the last one named by a GOAWAY (RFC 9113 §6.8), one answered with `REFUSED_STREAM` (§8.7). At most
+//! twice, within the call's deadline, and only while no answer has begun. A request of one message is kept for that (up to
+//! [`ChannelBuilder::resend_limit`]); a stream of messages is sent again only if none of it was written.
+//!
+//! **Background work.** Every channel has one task that connects, and one per connection; they belong to the channel and
+//! are aborted when its last clone and its last running call are dropped. A driver future for the caller to run would be
+//! one more thing to forget, and a forgotten one would hang every call; [`Channel::close`] ends them in good order.
+//!
+//! No HTTP/2 pings are sent (grpc-go closes connections that ping often): dead peers are found by TCP keepalive and
+//! `TCP_USER_TIMEOUT`.
+
+mod answer;
+mod backoff;
+mod body;
+mod builder;
+mod call;
+mod connect;
+mod connection;
+mod core;
+mod deadline;
+mod driver;
+mod failure;
+mod manager;
+mod socket;
+mod status;
+mod target;
+mod wire;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{Request, Response};
+use tonic::Status;
+use tower::Service;
+
+pub use answer::ResponseBody;
+pub use builder::{BuildError, ChannelBuilder};
+pub use connect::{ConnectError, ServerRefusal, Step};
+pub use connection::ConnectionStatus;
+pub use status::{ChannelState, ChannelStatus, Counters};
+pub use target::TargetError;
+
+use self::core::Core;
+use crate::danger::InsecureServerVerification;
+use crate::watch::MaterialWatch;
+
+/// How a channel protects itself.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ClientTls {
+    /// Mutual TLS, but whoever answers is believed to be the server: for development, and logged on every connect.
+    Insecure(MaterialWatch, InsecureServerVerification),
+    /// None: the target is a UNIX socket, and the kernel says who is at its other end.
+    Local,
+    /// None: everybody in the path can read and change the calls. Nothing but this word turns it on.
+    Plaintext,
+    /// Mutual TLS with the material of each moment.
+    Watch(MaterialWatch),
+}
+
+/// A client for tonic's generated code. Cheap to clone; clones share their connections.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    core: Arc<Core>,
+}
+
+impl Channel {
+    /// Starts a channel to `target`: `host:port`, several of them with commas between, or `unix:/path`.
+    ///
+    /// `server_name` is what the server's certificate must be for, and what calls name as their authority.
+    pub fn builder(target: &str, server_name: &str, tls: ClientTls) -> ChannelBuilder {
+        ChannelBuilder::new(target, server_name, tls)
+    }
+
+    /// Opens a connection if there is none.
+    ///
+    /// # Errors
+    ///
+    /// `UNAVAILABLE` with the step and the reason.
+    pub async fn ready(&self) -> Result<(), Status> {
+        self.core
+            .connection()
+            .await
+            .map(drop)
+            .map_err(|error| self.core.unavailable(&error))
+    }
+
+    /// Connections, their generations and peers, and what has been counted.
+    #[must_use]
+    pub fn status(&self) -> ChannelStatus {
+        self.core.status()
+    }
+
+    /// Takes no more calls, lets the running ones finish for at most `grace`, and says goodbye to the server.
+    ///
+    /// Dropping a channel closes its connections without a word instead.
+    pub async fn close(&self, grace: Duration) {
+        self.core.close(grace).await;
+    }
+}
+
+impl Service<Request<tonic::body::Body>> for Channel {
+    type Response = Response<ResponseBody>;
+    type Error = Status;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
+
+    fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        // Whether there is a connection is found out by the call, which knows its deadline.
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<tonic::body::Body>) -> Self::Future {
+        Box::pin(call::run(Arc::clone(&self.core), request))
+    }
+}

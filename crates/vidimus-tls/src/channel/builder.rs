@@ -1,0 +1,231 @@
+//! Putting a channel together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::uri::{Authority, Scheme};
+use rustls_pki_types::ServerName;
+use tokio::runtime::Handle;
+
+use super::core::Core;
+use super::target::{Target, TargetError};
+use super::{Channel, ClientTls};
+use crate::clock::Clock;
+use crate::config::ServerVerification;
+use crate::watch::MaterialWatch;
+
+/// What calls do while there is no connection and the last attempt failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Waiting {
+    /// Fail at once.
+    FailFast,
+    /// Wait for a connection until their deadline.
+    WaitForReady,
+}
+
+/// How connections are protected.
+#[derive(Clone, Debug)]
+pub(super) enum Protection {
+    None,
+    Tls {
+        watch: MaterialWatch,
+        verification: ServerVerification,
+    },
+}
+
+/// Everything about a channel that doesn't change.
+#[derive(Clone, Debug)]
+pub(super) struct Config {
+    pub(super) target: Target,
+    pub(super) server_name: ServerName<'static>,
+    pub(super) scheme: Scheme,
+    pub(super) authority: Authority,
+    pub(super) protection: Protection,
+    pub(super) connect_timeout: Duration,
+    pub(super) resend_limit: usize,
+    pub(super) waiting: Waiting,
+    pub(super) backoff: (Duration, Duration),
+    pub(super) rotation_jitter: Duration,
+    pub(super) clock: Clock,
+}
+
+/// A channel that cannot be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// There is no runtime for the background work.
+    #[error("a channel must be built inside a tokio runtime")]
+    NoRuntime,
+    /// The protection doesn't fit the target.
+    #[error("{protection} does not fit target {target}; accepted: {accepted}")]
+    Protection {
+        /// The protection asked for.
+        protection: &'static str,
+        /// The target.
+        target: String,
+        /// What would fit.
+        accepted: &'static str,
+    },
+    /// Not a name that a certificate can be for.
+    #[error("server name {found:?} is neither a DNS name nor an IP address")]
+    ServerName {
+        /// What was given.
+        found: String,
+    },
+    /// Not a target.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+}
+
+/// Makes a [`Channel`]. Every setting has a default.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ChannelBuilder {
+    target: String,
+    server_name: String,
+    tls: ClientTls,
+    connect_timeout: Duration,
+    resend_limit: usize,
+    waiting: Waiting,
+    backoff: (Duration, Duration),
+    rotation_jitter: Duration,
+    clock: Clock,
+}
+
+impl ChannelBuilder {
+    pub(super) fn new(target: &str, server_name: &str, tls: ClientTls) -> Self {
+        Self {
+            target: target.to_owned(),
+            server_name: server_name.to_owned(),
+            tls,
+            connect_timeout: Duration::from_secs(10),
+            resend_limit: 4 * 1024 * 1024,
+            waiting: Waiting::FailFast,
+            backoff: (Duration::from_secs(1), Duration::from_secs(120)),
+            rotation_jitter: Duration::from_millis(250),
+            clock: Clock::system(),
+        }
+    }
+
+    /// How long an attempt to connect may take, from the look-up of the host to the server's first byte. Default 10 s.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// How many bytes of a request are kept to send it again. Default 4 MiB.
+    pub fn resend_limit(mut self, bytes: usize) -> Self {
+        self.resend_limit = bytes;
+        self
+    }
+
+    /// Lets calls wait for a connection until their deadline. Without a deadline they wait for ever.
+    ///
+    /// By default they wait for an attempt that is under way, and fail with its reason.
+    pub fn wait_for_ready(mut self) -> Self {
+        self.waiting = Waiting::WaitForReady;
+        self
+    }
+
+    /// The shortest and the longest wait between failed attempts to connect. Default 1 s and 120 s.
+    pub fn backoff(mut self, initial: Duration, max: Duration) -> Self {
+        self.backoff = (initial, max);
+        self
+    }
+
+    /// New material is used for a new connection within this time, at random, so that a fleet doesn't reconnect at once.
+    /// Default 250 ms.
+    pub fn rotation_jitter(mut self, jitter: Duration) -> Self {
+        self.rotation_jitter = jitter;
+        self
+    }
+
+    /// The clock that certificates' dates are judged by.
+    pub fn clock(mut self, clock: Clock) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Makes the channel. It connects when the first call or [`Channel::ready`] needs it to.
+    ///
+    /// # Errors
+    ///
+    /// When target, server name and protection don't go together, and outside a tokio runtime.
+    pub fn build(self) -> Result<Channel, BuildError> {
+        let runtime = Handle::try_current().map_err(|_outside| BuildError::NoRuntime)?;
+        let target = Target::parse(&self.target)?;
+        let protection = protection(self.tls, &target)?;
+        let wrong_name = || BuildError::ServerName {
+            found: self.server_name.clone(),
+        };
+        let server_name =
+            ServerName::try_from(self.server_name.clone()).map_err(|_invalid| wrong_name())?;
+        let scheme = match protection {
+            Protection::None => Scheme::HTTP,
+            Protection::Tls { .. } => Scheme::HTTPS,
+        };
+        let config = Config {
+            authority: authority(&self.server_name, &target).ok_or_else(wrong_name)?,
+            target,
+            server_name,
+            scheme,
+            protection,
+            connect_timeout: self.connect_timeout,
+            resend_limit: self.resend_limit,
+            waiting: self.waiting,
+            backoff: self.backoff,
+            rotation_jitter: self.rotation_jitter,
+            clock: self.clock,
+        };
+        Ok(Channel {
+            core: Arc::new(Core::start(config, &runtime)),
+        })
+    }
+}
+
+fn protection(tls: ClientTls, target: &Target) -> Result<Protection, BuildError> {
+    let misfit = |protection, accepted| BuildError::Protection {
+        protection,
+        target: target.to_string(),
+        accepted,
+    };
+    match (tls, target) {
+        (ClientTls::Watch(watch), _) => Ok(Protection::Tls {
+            watch,
+            verification: ServerVerification::Roots,
+        }),
+        (ClientTls::Insecure(watch, accept), _) => Ok(Protection::Tls {
+            watch,
+            verification: ServerVerification::Insecure(accept),
+        }),
+        (ClientTls::Local, Target::Unix(_)) | (ClientTls::Plaintext, Target::Tcp(_)) => {
+            Ok(Protection::None)
+        }
+        (ClientTls::Local, Target::Tcp(_)) => Err(misfit("ClientTls::Local", "a unix: target")),
+        (ClientTls::Plaintext, Target::Unix(_)) => {
+            Err(misfit("ClientTls::Plaintext", "ClientTls::Local"))
+        }
+    }
+}
+
+/// The server name with the port that all addresses share, as `:authority`.
+fn authority(server_name: &str, target: &Target) -> Option<Authority> {
+    let host = if server_name.contains(':') {
+        format!("[{server_name}]")
+    } else {
+        server_name.to_owned()
+    };
+    let port = match target {
+        Target::Unix(_) => None,
+        Target::Tcp(addresses) => {
+            let mut ports = addresses.iter().map(|(_, port)| *port);
+            ports
+                .next()
+                .filter(|first| ports.all(|port| port == *first) && *first != 443)
+        }
+    };
+    match port {
+        Some(port) => format!("{host}:{port}").parse().ok(),
+        None => host.parse().ok(),
+    }
+}

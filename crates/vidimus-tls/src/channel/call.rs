@@ -1,0 +1,155 @@
+//! One call: finds a connection, sends, and sends again what was never processed.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+
+use futures::future::{Either, select};
+use http::header::{HeaderValue, USER_AGENT};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, Method, Request, Response, Uri, Version};
+use hyper::body::Incoming;
+use tokio::time::Sleep;
+use tonic::Status;
+
+use super::answer::ResponseBody;
+use super::body::{BodySource, CallBody};
+use super::connection::CallGuard;
+use super::core::Core;
+use super::deadline;
+use super::failure::{self, Fate};
+use super::status::Counting;
+
+/// How often a request is sent again at most.
+const MAX_RESENDS: u32 = 2;
+
+/// Runs a call up to its answer's headers.
+pub(super) async fn run(
+    core: Arc<Core>,
+    request: Request<tonic::body::Body>,
+) -> Result<Response<ResponseBody>, Status> {
+    Counting::add(&core.counting().calls);
+    let timeout = deadline::timeout(request.headers());
+    let mut expiry = timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
+    let mut missing = "no connection yet";
+    let (response, guard) = before(&mut expiry, attempts(&core, request, &mut missing))
+        .await
+        .unwrap_or_else(|_expired| Err(failure::deadline_exceeded(core.target(), missing)))?;
+    Ok(response.map(|incoming| ResponseBody::new(incoming, expiry, guard)))
+}
+
+struct Expired;
+
+/// Runs `work` until it is done or the deadline has passed.
+async fn before<T>(
+    expiry: &mut Option<Pin<Box<Sleep>>>,
+    work: impl Future<Output = T>,
+) -> Result<T, Expired> {
+    let Some(expiry) = expiry else {
+        return Ok(work.await);
+    };
+    match select(pin!(work), expiry.as_mut()).await {
+        Either::Left((done, _)) => Ok(done),
+        Either::Right(((), _)) => Err(Expired),
+    }
+}
+
+async fn attempts(
+    core: &Arc<Core>,
+    request: Request<tonic::body::Body>,
+    missing: &mut &'static str,
+) -> Result<(Response<Incoming>, CallGuard), Status> {
+    let (parts, body) = request.into_parts();
+    let mut source = BodySource::new(body, core.config().resend_limit).await?;
+    let head = Head::new(core, parts.method, &parts.uri, parts.headers)?;
+    let mut body = source.next();
+    let mut resends: u32 = 0;
+    loop {
+        let Some(attempt_body) = body else {
+            return Err(Status::internal(
+                "the request's body is gone before it was sent",
+            ));
+        };
+        *missing = "no connection yet";
+        let connection = core
+            .connection()
+            .await
+            .map_err(|error| core.unavailable(&error))?;
+        *missing = "no answer yet";
+        let guard = CallGuard::new(Arc::clone(core), connection);
+        let sending = guard
+            .connection()
+            .sender()
+            .try_send_request(head.request(attempt_body));
+        let mut error = match sending.await {
+            Ok(response) => return Ok((response, guard)),
+            Err(error) => error,
+        };
+        let given_back = error.take_message().map(Request::into_body);
+        let error = error.into_error();
+        let fate = failure::fate(&error, given_back.is_some());
+        if fate == Fate::Unprocessed {
+            core.retire(guard.connection());
+        }
+        if let Some(untouched) = given_back {
+            source.give_back(untouched);
+        }
+        body = match fate {
+            Fate::Unprocessed if resends < MAX_RESENDS => source.next(),
+            Fate::Unprocessed | Fate::Unknown => None,
+        };
+        if body.is_none() {
+            return Err(failure::broken_off(
+                core.target(),
+                guard.connection(),
+                error,
+            ));
+        }
+        resends = resends.saturating_add(1);
+        Counting::add(&core.counting().resends);
+        tracing::debug!(target = %core.target(), error = %error, "sending a call again that was not processed");
+    }
+}
+
+/// What every attempt's request begins with.
+struct Head {
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+}
+
+impl Head {
+    fn new(core: &Core, method: Method, uri: &Uri, mut headers: HeaderMap) -> Result<Self, Status> {
+        let config = core.config();
+        let mut parts = http::uri::Parts::default();
+        parts.scheme = Some(config.scheme.clone());
+        parts.authority = Some(config.authority.clone());
+        parts.path_and_query = Some(
+            uri.path_and_query()
+                .cloned()
+                .unwrap_or_else(|| PathAndQuery::from_static("/")),
+        );
+        let uri = Uri::from_parts(parts)
+            .map_err(|error| Status::internal(format!("cannot make the call's URI: {error}")))?;
+        headers
+            .entry(USER_AGENT)
+            .or_insert(HeaderValue::from_static(concat!(
+                "vidimus-tls/",
+                env!("CARGO_PKG_VERSION")
+            )));
+        Ok(Self {
+            method,
+            uri,
+            headers,
+        })
+    }
+
+    fn request(&self, body: CallBody) -> Request<CallBody> {
+        let mut request = Request::new(body);
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.uri.clone();
+        *request.version_mut() = Version::HTTP_2;
+        request.headers_mut().clone_from(&self.headers);
+        request
+    }
+}

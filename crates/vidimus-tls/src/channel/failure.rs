@@ -1,0 +1,104 @@
+//! What went wrong with a call, and what that means: a status for the caller, and whether the server can have processed it.
+
+use std::error::Error;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use h2::Reason;
+use tonic::{Code, Status};
+
+use super::connect::ConnectError;
+use super::connection::Connection;
+use super::target::Target;
+
+/// Whether a failed call can have reached the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// The server says, or it is clear from our side, that it never saw the call.
+    Unprocessed,
+    /// It may have.
+    Unknown,
+}
+
+/// Reads the fate of a call from hyper's error.
+///
+/// `given_back` says that hyper returned the request because it never wrote it. An error of a stream that is a remote
+/// GOAWAY means that the stream is above the last one the GOAWAY names (RFC 9113 §6.8): h2 gives it to no other streams.
+pub(super) fn fate(error: &hyper::Error, given_back: bool) -> Fate {
+    let unprocessed = given_back
+        || h2_error(error).is_some_and(|error| {
+            let reason = error.reason();
+            error.is_remote()
+                && (error.is_go_away() && reason == Some(Reason::NO_ERROR)
+                    || error.is_reset() && reason == Some(Reason::REFUSED_STREAM))
+        });
+    if unprocessed {
+        Fate::Unprocessed
+    } else {
+        Fate::Unknown
+    }
+}
+
+/// `UNAVAILABLE`: there is no connection.
+pub(super) fn unavailable(target: &Target, error: &Arc<ConnectError>) -> Status {
+    let mut status = Status::unavailable(format!(
+        "cannot connect to {target}: {}",
+        chain(error.as_ref())
+    ));
+    status.set_source(Arc::clone(error) as Arc<dyn Error + Send + Sync>);
+    status
+}
+
+/// `DEADLINE_EXCEEDED`, with what was still missing.
+pub(super) fn deadline_exceeded(target: &Target, missing: &str) -> Status {
+    Status::deadline_exceeded(format!(
+        "deadline of the call to {target} has passed: {missing}"
+    ))
+}
+
+/// A call that ended with an error of HTTP/2 or below, as gRPC maps them ("HTTP2 Transport Mapping", "Errors").
+pub(super) fn broken_off(target: &Target, connection: &Connection, error: hyper::Error) -> Status {
+    let code = match h2_error(&error) {
+        Some(h2) if h2.is_reset() => h2.reason().map_or(Code::Unavailable, reset_code),
+        _ => Code::Unavailable,
+    };
+    let reason = match connection.wire().error() {
+        // What hyper makes of a broken connection says less than how it broke.
+        Some(wire) if code == Code::Unavailable => chain(&wire),
+        _ => chain(&error),
+    };
+    let mut status = Status::new(
+        code,
+        format!(
+            "call to {target} was broken off by {}: {reason}",
+            connection.address()
+        ),
+    );
+    status.set_source(Arc::new(error));
+    status
+}
+
+fn reset_code(reason: Reason) -> Code {
+    match reason {
+        Reason::REFUSED_STREAM => Code::Unavailable,
+        Reason::CANCEL => Code::Cancelled,
+        Reason::ENHANCE_YOUR_CALM => Code::ResourceExhausted,
+        Reason::INADEQUATE_SECURITY => Code::PermissionDenied,
+        _ => Code::Internal,
+    }
+}
+
+fn h2_error(error: &hyper::Error) -> Option<&h2::Error> {
+    error.source().and_then(<dyn Error>::downcast_ref)
+}
+
+/// An error and its causes in one line.
+pub(super) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let _infallible = write!(text, ": {error}");
+        cause = error.source();
+    }
+    text
+}
