@@ -15,7 +15,7 @@ use super::{
 pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9550);
 
 /// The longest path of a UNIX socket that every system takes, in bytes.
-const MAX_SOCKET_PATH: usize = 103;
+const MAX_SOCKET_PATH: usize = 90;
 
 /// Where the management API and the admin endpoint listen.
 #[derive(Debug, Clone, PartialEq, Eq)]

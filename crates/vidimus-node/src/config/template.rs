@@ -87,8 +87,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-const LEAF_PROFILES: &str = "\
-    - name: leaf-server
+const LEAF_PROFILES: &str = r"    - name: leaf-server
       key_alg: ECDSA-P384
       validity_days: 90
       key_usage: [digital_signature]
@@ -108,16 +107,14 @@ const LEAF_PROFILES: &str = "\
       allow_request_sans: true
 ";
 
-const SUBORDINATE: &str = "\
-    - name: sub-ca # a CA outside, that signs leaves only
+const SUBORDINATE: &str = r"    - name: sub-ca # a CA outside, that signs leaves only
       key_alg: ECDSA-P384
       validity_days: 365
       key_usage: [cert_sign, crl_sign]
       basic_constraints: {is_ca: true, path_len: 0}
 ";
 
-const SUBORDINATE_OF_ROOT: &str = "\
-    - name: sub-ca
+const SUBORDINATE_OF_ROOT: &str = r"    - name: sub-ca
       key_alg: ECDSA-P384
       validity_days: 1825
       key_usage: [cert_sign, crl_sign]

@@ -1,0 +1,199 @@
+//! The program: a node with its listeners, until it is told to stop.
+
+mod endpoints;
+mod error;
+mod page;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{net::TcpListener, sync::watch};
+use tokio_util::sync::CancellationToken;
+use vidimus_daemon::{
+    admin::{self, AdminRoutes},
+    clock::{Clock, SystemClock},
+    health::Checks,
+    http,
+    tasks::Tasks,
+    telemetry,
+};
+use vidimus_keys::Secret;
+use vidimus_proto::node::v1::node_service_server::NodeServiceServer;
+use vidimus_store::export::{AuditFiles, ExportStatus};
+use vidimus_tls::{
+    config::ClientAuth,
+    server::{Listener, LocalPeers, Security, Server},
+    verify::PinnedClientVerifier,
+};
+
+pub use endpoints::Endpoints;
+pub use error::RunError;
+
+use crate::{
+    config::{AdminListen, Config},
+    data::DataDir,
+    grpc::Rpc,
+    management::{self, ManagementCertificate},
+    node::Node,
+    socket::{self, SocketName},
+};
+
+/// How long calls may finish after the shutdown began.
+const GRACE: Duration = Duration::from_secs(40);
+
+/// What a node needs to run.
+#[derive(Debug)]
+pub struct RunConfig {
+    /// A data directory that [`crate::ceremony::init`] made.
+    pub data_dir: DataDir,
+    /// What opens the CA's key.
+    pub secret: Secret,
+    /// A config to take first, as an apply would; `None` uses the stored one.
+    pub config: Option<Config>,
+}
+
+/// Runs a node until `shutdown`, then drains.
+///
+/// Where it listens is logged, and stands in `endpoints.json` in the data directory while it serves.
+///
+/// # Errors
+/// It can't be opened, has no certificate yet, an address is taken, or one of its parts failed.
+pub async fn run(config: RunConfig, shutdown: CancellationToken) -> Result<(), RunError> {
+    run_with_clock(config, Arc::new(SystemClock), shutdown).await
+}
+
+/// As [`run`], by another clock.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_with_clock(
+    config: RunConfig,
+    clock: Arc<dyn Clock>,
+    shutdown: CancellationToken,
+) -> Result<(), RunError> {
+    let RunConfig {
+        data_dir,
+        secret,
+        config,
+    } = config;
+    let node = Node::open_with(data_dir, Arc::new(secret), clock, config.as_ref()).await?;
+    serve(Arc::new(node), shutdown).await
+}
+
+/// Everything that is bound, before anything is served.
+struct Bound {
+    management: TcpListener,
+    local: tokio::net::UnixListener,
+    admin: http::Listener,
+    endpoints: Endpoints,
+    _socket_name: SocketName,
+}
+
+async fn serve(node: Arc<Node>, shutdown: CancellationToken) -> Result<(), RunError> {
+    if node.service().snapshot().identity().is_none() {
+        return Err(RunError::NoIdentity {
+            path: node.data().path().to_owned(),
+        });
+    }
+    let (material, renewal) = ManagementCertificate::issue(Arc::clone(&node)).await?;
+    let bound = bind(&node).await?;
+    let pins = [*node.admin().as_bytes()].into();
+    let mutual = Server::builder(Security::Mutual {
+        material: material.clone(),
+        clients: ClientAuth::Pinned(PinnedClientVerifier::new(pins)),
+    })
+    .clock(management::tls_clock(&node))
+    .build();
+    let local = Server::builder(Security::Local(LocalPeers::owner())).build();
+    let files = AuditFiles::new(node.data().audit_files(), node.store().clone());
+    if let Err(error) = files.catch_up().await {
+        // The log itself is in the store; the health page shows that its files are behind.
+        tracing::error!(error = %telemetry::chain(&error), "audit files not caught up");
+    }
+    let page = page::Page::new(&node, &bound.endpoints, material, mutual.clone());
+    let routes =
+        AdminRoutes::new(checks(&node, files.status())).page("/status", move || page.render());
+    let service = NodeServiceServer::new(Rpc::new(Arc::clone(&node)));
+
+    let published = bound.endpoints.publish(node.data())?;
+    let mut tasks = Tasks::new(shutdown.clone());
+    let token = shutdown.clone();
+    let listener = Listener::Tcp(bound.management);
+    let over_tls = service.clone();
+    tasks.try_spawn("management", async move {
+        mutual.serve(listener, over_tls, token).await.map(drop)
+    });
+    let token = shutdown.clone();
+    let listener = Listener::Unix(bound.local);
+    tasks.try_spawn("local", async move {
+        local.serve(listener, service, token).await.map(drop)
+    });
+    tasks.spawn("renewal", renewal.run(shutdown.clone()));
+    tasks.spawn("audit-files", files.run(shutdown.clone()));
+    tasks.spawn("admin", admin::serve(bound.admin, routes, shutdown.clone()));
+    let ended = tasks.join_within(GRACE).await;
+    drop(published);
+    Ok(ended?)
+}
+
+async fn bind(node: &Node) -> Result<Bound, RunError> {
+    let api = &node.boot_config().api;
+    let listen_error = |source| RunError::Listen {
+        address: api.listen,
+        source,
+    };
+    let management = TcpListener::bind(api.listen).await.map_err(listen_error)?;
+    let address = management.local_addr().map_err(listen_error)?;
+    let socket_path = api.socket_path(node.data().path());
+    let (local, socket_name) = socket::bind(&socket_path)?;
+    let admin = match api.admin_listen {
+        AdminListen::Tcp(address) => http::Listener::tcp(address).await?,
+        AdminListen::Unix => http::Listener::unix(node.data().admin_socket())?,
+    };
+    let endpoints = Endpoints {
+        pid: std::process::id(),
+        management: address,
+        socket: socket_path,
+        admin: match admin.tcp_address() {
+            Some(address) => address.to_string(),
+            None => format!("unix:{}", node.data().admin_socket().display()),
+        },
+    };
+    Ok(Bound {
+        management,
+        local,
+        admin,
+        endpoints,
+        _socket_name: socket_name,
+    })
+}
+
+fn checks(node: &Arc<Node>, files: watch::Receiver<ExportStatus>) -> Checks {
+    let checks = Checks::cached(Duration::from_secs(1));
+    let store = node.store().clone();
+    checks.add("store", move || {
+        let store = store.clone();
+        async move {
+            let count = store.issued_count().await;
+            count.map(drop).map_err(|error| error.to_string())
+        }
+    });
+    checks.add("audit-files", move || {
+        let last_error = files.borrow().last_error.clone();
+        std::future::ready(last_error.map_or(Ok(()), Err))
+    });
+    let node = Arc::clone(node);
+    checks.add("identity", move || {
+        let snapshot = node.service().snapshot();
+        let now = node.service().now();
+        let ok = snapshot
+            .identity()
+            .is_some_and(|identity| identity.issuer().not_after() > now);
+        let result = if ok {
+            Ok(())
+        } else {
+            Err("the CA certificate has expired".to_owned())
+        };
+        std::future::ready(result)
+    });
+    checks
+}

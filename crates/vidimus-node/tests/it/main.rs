@@ -1,0 +1,4 @@
+//! What the node promises: config, ceremony, issuing, management API.
+
+#[cfg(test)]
+mod config;
