@@ -1,23 +1,35 @@
-//! From a request and a profile to a signed certificate.
+//! From a request and a profile to a signed certificate (RFC 5280 §4).
+//!
+//! [`Profile::certificate`] decides everything and needs no key: what it refuses costs no
+//! signature. [`Plan::sign`] decides nothing.
 
-use std::{
-    fmt,
-    net::IpAddr,
-    time::{Duration, SystemTime},
+mod names;
+mod plan;
+mod request;
+mod root;
+mod validity;
+
+use std::{fmt, net::IpAddr, time::Duration, time::SystemTime};
+
+pub use self::{
+    plan::{Plan, Signed},
+    request::{RequestError, request},
+    root::{root_plan, self_signed_client_plan},
 };
-
 use crate::{
-    csr::VerifiedCsr,
-    issuer::Issuer,
-    profile::{Profile, ProfileProblem, SubjectFields},
-    serial::Serial,
-    signer::{SignError, Signer},
+    key::KeyPolicyError,
+    profile::{ProfileProblem, host},
+    time,
 };
 
-/// How long before the moment of signing a certificate begins, for clocks that run behind: 5 minutes.
+#[cfg(doc)]
+use crate::profile::Profile;
+
+/// How long before the moment of signing a certificate begins, for clocks that run behind: 5
+/// minutes.
 pub const BACKDATE: Duration = Duration::from_secs(5 * 60);
 
-/// The most names a request may bring.
+/// The most names a requested certificate may have.
 pub const MAX_NAMES: usize = 100;
 
 /// Names asked for beside those of the CSR.
@@ -32,9 +44,9 @@ pub struct RequestNames {
 /// Whose matter a refusal is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
-    /// The request is wrong; asking again won't help. `INVALID_ARGUMENT`.
+    /// The request is wrong; asking the same again won't help. gRPC `INVALID_ARGUMENT`.
     Request,
-    /// The CA's state or rules forbid it. `FAILED_PRECONDITION`.
+    /// The CA's state or rules forbid it. gRPC `FAILED_PRECONDITION`.
     Policy,
 }
 
@@ -42,23 +54,107 @@ pub enum Refusal {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// The profile itself is unusable.
-    #[error("profile {profile} has {} problems", problems.len())]
+    #[error("profile {profile} is unusable: {}", list(problems))]
     Profile {
         /// Its name.
         profile: String,
         /// What is wrong with it.
         problems: Vec<ProfileProblem>,
     },
-}
-
-impl PlanError {
-    /// Whose matter it is.
-    #[must_use]
-    pub fn kind(&self) -> Refusal {
-        match self {
-            Self::Profile { .. } => Refusal::Policy,
-        }
-    }
+    /// A subject that can't be encoded.
+    #[error("subject can't be encoded: {}", list(problems))]
+    Subject {
+        /// What is wrong with it.
+        problems: Vec<ProfileProblem>,
+    },
+    /// The profile doesn't let requests bring names.
+    #[error(
+        "profile {profile} does not take names from requests; accepted: a profile with allow_request_sans: true"
+    )]
+    NamesNotAllowed {
+        /// The profile.
+        profile: String,
+    },
+    /// More than [`MAX_NAMES`].
+    #[error("{found} names requested; accepted: at most {MAX_NAMES}")]
+    TooManyNames {
+        /// How many, those of the CSR included.
+        found: usize,
+    },
+    /// A DNS name that isn't certified.
+    #[error("requested name {found:?}; accepted: {}", host::ACCEPTED_REQUEST_NAME)]
+    Name {
+        /// The name, cut to 80 characters.
+        found: String,
+    },
+    /// An IP address that no peer can have.
+    #[error("requested address {found}; accepted: an address that a peer can have")]
+    Address {
+        /// The address.
+        found: IpAddr,
+    },
+    /// The same name twice in one request.
+    #[error("name {name} is requested twice; accepted: each name once")]
+    DuplicateName {
+        /// The name.
+        name: String,
+    },
+    /// Neither a subject nor a name (RFC 5280 §4.1.2.6).
+    #[error("certificate would name nobody; accepted: a subject in the CSR, or at least one name")]
+    Nameless,
+    /// A CA without a subject: nothing it signs could name it (RFC 5280 §4.1.2.6).
+    #[error("certification request for a CA has an empty subject; accepted: a CA with a name")]
+    NamelessCa,
+    /// The key isn't one that is certified.
+    #[error(transparent)]
+    Key(#[from] KeyPolicyError),
+    /// The issuer's path length is 0: no CA may stand below it.
+    #[error("issuer {issuer} has pathLenConstraint 0; accepted below it: leaf certificates only")]
+    IssuerPathLen {
+        /// The issuer.
+        issuer: String,
+    },
+    /// The issuer isn't valid at the time of signing.
+    #[error(
+        "issuer {issuer} is valid from {} to {}, and it is {}",
+        time::text(*not_before), time::text(*not_after), time::text(*now)
+    )]
+    IssuerNotValid {
+        /// The issuer.
+        issuer: String,
+        /// When it begins.
+        not_before: SystemTime,
+        /// When it ends.
+        not_after: SystemTime,
+        /// The time of signing.
+        now: SystemTime,
+    },
+    /// The certificate would outlive its issuer, and the profile's policy is `reject`.
+    #[error(
+        "profile {profile} would make it end at {}, after its issuer at {}; accepted: a shorter \
+         validity_days, or validity_policy: cap",
+        time::text(*requested), time::text(*issuer_end)
+    )]
+    Outlives {
+        /// The profile.
+        profile: String,
+        /// When it would end.
+        requested: SystemTime,
+        /// When its issuer ends.
+        issuer_end: SystemTime,
+    },
+    /// A root's lifetime outside its bounds.
+    #[error("root of {found} years; accepted: 1 to 30")]
+    Years {
+        /// How many.
+        found: u32,
+    },
+    /// A clock far off.
+    #[error("it can't be {}; accepted: a clock between 1970 and 9999", time::text(*now))]
+    Clock {
+        /// What it says.
+        now: SystemTime,
+    },
 }
 
 /// What a caller should be told about a certificate that was issued all the same.
@@ -80,151 +176,61 @@ pub enum Warning {
     },
 }
 
+impl PlanError {
+    /// Whose matter it is.
+    #[must_use]
+    pub fn kind(&self) -> Refusal {
+        match self {
+            Self::Subject { .. }
+            | Self::TooManyNames { .. }
+            | Self::Name { .. }
+            | Self::Address { .. }
+            | Self::DuplicateName { .. }
+            | Self::Nameless
+            | Self::NamelessCa
+            | Self::Key(_)
+            | Self::Years { .. } => Refusal::Request,
+            Self::Profile { .. }
+            | Self::NamesNotAllowed { .. }
+            | Self::IssuerPathLen { .. }
+            | Self::IssuerNotValid { .. }
+            | Self::Outlives { .. }
+            | Self::Clock { .. } => Refusal::Policy,
+        }
+    }
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self:?}")
+        match self {
+            Self::Capped {
+                requested,
+                effective,
+            } => write!(
+                f,
+                "certificate ends at {}, with its issuer, instead of {}",
+                time::text(*effective),
+                time::text(*requested)
+            ),
+            Self::PathLenClamped {
+                requested: Some(requested),
+                effective,
+            } => write!(
+                f,
+                "pathLenConstraint is {effective}, as far as the issuer's goes, instead of {requested}"
+            ),
+            Self::PathLenClamped {
+                requested: None,
+                effective,
+            } => write!(
+                f,
+                "pathLenConstraint is {effective}, as far as the issuer's goes, instead of none"
+            ),
+        }
     }
 }
 
-/// A certificate but for its signature. Made by [`Profile::certificate`] and [`root_plan`].
-#[derive(Debug, Clone)]
-pub struct Plan {
-    tbs: Vec<u8>,
-}
-
-impl Profile {
-    /// The certificate that this profile makes of a request, unsigned.
-    ///
-    /// # Errors
-    /// See [`PlanError`].
-    pub fn certificate(
-        &self,
-        csr: &VerifiedCsr,
-        names: &RequestNames,
-        issuer: &Issuer,
-        now: SystemTime,
-        serial: Serial,
-    ) -> Result<Plan, PlanError> {
-        let _ = (csr, names, issuer, now, serial);
-        todo!()
-    }
-}
-
-/// A root's own certificate, unsigned: keyUsage, basicConstraints without path length, key identifiers, no more.
-///
-/// # Errors
-/// A subject that can't be encoded, a key the policy refuses, or not 1 to 30 years.
-pub fn root_plan(
-    subject: &SubjectFields,
-    spki_der: &[u8],
-    years: u32,
-    now: SystemTime,
-    serial: Serial,
-) -> Result<Plan, PlanError> {
-    let _ = (subject, spki_der, years, now, serial);
-    todo!()
-}
-
-/// A certification request for a key of ours, DER.
-///
-/// # Errors
-/// The key failed, or the subject or a name can't be encoded.
-pub fn request(
-    subject: &SubjectFields,
-    names: &RequestNames,
-    signer: &dyn Signer,
-) -> Result<Vec<u8>, RequestError> {
-    let _ = (subject, names, signer);
-    todo!()
-}
-
-/// Why no request was made.
-#[derive(Debug, thiserror::Error)]
-pub enum RequestError {
-    /// The subject or a name can't be encoded.
-    #[error(transparent)]
-    Names(#[from] PlanError),
-    /// The key failed.
-    #[error(transparent)]
-    Sign(#[from] SignError),
-}
-
-impl Plan {
-    /// The bytes that will be signed.
-    #[must_use]
-    pub fn tbs_der(&self) -> &[u8] {
-        &self.tbs
-    }
-
-    /// Signs it.
-    ///
-    /// # Errors
-    /// The signer holds another key than the issuer's, or failed.
-    pub fn sign(self, signer: &dyn Signer) -> Result<Signed, SignError> {
-        let _ = signer;
-        todo!()
-    }
-}
-
-/// A signed certificate. Only [`Plan::sign`] makes one.
-#[derive(Debug, Clone)]
-pub struct Signed {
-    der: Vec<u8>,
-    serial: Serial,
-    warnings: Vec<Warning>,
-    not_before: SystemTime,
-    not_after: SystemTime,
-    subject_text: String,
-    names: Vec<String>,
-    ski_hex: String,
-}
-
-impl Signed {
-    /// The certificate.
-    #[must_use]
-    pub fn der(&self) -> &[u8] {
-        &self.der
-    }
-
-    /// Its serial number.
-    #[must_use]
-    pub fn serial(&self) -> Serial {
-        self.serial
-    }
-
-    /// What the caller should be told.
-    #[must_use]
-    pub fn warnings(&self) -> &[Warning] {
-        &self.warnings
-    }
-
-    /// The first moment at which it is valid.
-    #[must_use]
-    pub fn not_before(&self) -> SystemTime {
-        self.not_before
-    }
-
-    /// The last moment at which it is valid.
-    #[must_use]
-    pub fn not_after(&self) -> SystemTime {
-        self.not_after
-    }
-
-    /// The subject for people.
-    #[must_use]
-    pub fn subject_text(&self) -> &str {
-        &self.subject_text
-    }
-
-    /// The names of its subjectAltName for people: DNS and IP names as they are, others with their kind before.
-    #[must_use]
-    pub fn names(&self) -> &[String] {
-        &self.names
-    }
-
-    /// The subject key identifier in lower-case hex.
-    #[must_use]
-    pub fn ski_hex(&self) -> &str {
-        &self.ski_hex
-    }
+fn list(problems: &[ProfileProblem]) -> String {
+    let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    problems.join("; ")
 }

@@ -10,11 +10,25 @@
 //!
 //! The feature `issue` adds the making of certificates; without it the crate only reads.
 
+mod asn1;
 pub mod cert;
 pub mod chain;
 pub mod csr;
+mod digest;
+mod extension;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod key;
+mod name;
+mod oid;
 pub mod pem;
+mod san;
+mod signature;
+mod time;
+
+pub use asn1::{DerError, DerFault};
+pub use name::{MAX_SUBJECT, NameError};
+pub use signature::ACCEPTED_SIGNATURES;
 
 #[cfg(feature = "issue")]
 pub mod issue;

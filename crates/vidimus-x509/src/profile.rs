@@ -1,9 +1,16 @@
 //! Profiles: everything about a certificate but its key and its subject.
 
+mod check;
+pub(crate) mod host;
+mod object_id;
+pub(crate) mod san;
+pub(crate) mod subject;
+mod usage;
+
 use std::net::IpAddr;
 
-pub use const_oid::ObjectIdentifier;
-
+pub use self::object_id::{InvalidObjectIdentifier, ObjectIdentifier};
+pub use self::usage::{ExtendedKeyUsage, KeyUsage, UnknownUsage};
 pub use crate::key::KeyAlgorithm;
 
 /// A named set of rules under which certificates are issued. Plain data; see [`Profile::check`].
@@ -15,7 +22,7 @@ pub struct Profile {
     pub key_alg: KeyAlgorithm,
     /// Used only where the node itself makes the request.
     pub subject: SubjectFields,
-    /// Days from the moment of signing.
+    /// Days from the moment of signing; at least 1.
     pub validity_days: u32,
     /// What to do where that would outlive the issuer.
     pub validity_policy: ValidityPolicy,
@@ -27,7 +34,8 @@ pub struct Profile {
     pub ext_key_usage: Vec<ExtendedKeyUsage>,
     /// Names put on every certificate.
     pub sans: StaticSans,
-    /// Leaf profiles: DNS and IP names of the request and its CSR replace `sans`.
+    /// Leaf profiles: DNS and IP names of the request and its CSR, where there are any, take the
+    /// place of all of `sans`.
     pub allow_request_sans: bool,
     /// Further extensions, as they are.
     pub extra_extensions: Vec<ExtraExtension>,
@@ -63,40 +71,14 @@ pub enum ValidityPolicy {
 pub struct BasicConstraints {
     /// A CA profile.
     pub is_ca: bool,
-    /// CAs allowed below; `None` is no limit of its own. Always clamped to what the issuer may grant.
+    /// CAs allowed below; `None` is no limit of its own. Always clamped to what the issuer grants.
     pub path_len: Option<u8>,
-}
-
-/// A bit of keyUsage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum KeyUsage {
-    /// `digital_signature`.
-    DigitalSignature,
-    /// `key_encipherment`.
-    KeyEncipherment,
-    /// `key_agreement`.
-    KeyAgreement,
-    /// `cert_sign`.
-    CertSign,
-    /// `crl_sign`.
-    CrlSign,
-}
-
-/// A purpose of extKeyUsage.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum ExtendedKeyUsage {
-    /// `server_auth`.
-    ServerAuth,
-    /// `client_auth`.
-    ClientAuth,
-    /// Any other, by its identifier.
-    Oid(ObjectIdentifier),
 }
 
 /// Names that a profile puts on every certificate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StaticSans {
-    /// DNS names.
+    /// DNS names; the first label may be `*`.
     pub dns: Vec<String>,
     /// IP addresses.
     pub ip: Vec<IpAddr>,
@@ -133,12 +115,28 @@ pub struct ProfileProblem {
     pub accepted: String,
 }
 
-impl Profile {
-    /// Every problem of this profile at once.
-    ///
-    /// # Errors
-    /// The problems, where there are any.
-    pub fn check(&self) -> Result<(), Vec<ProfileProblem>> {
-        todo!()
+impl ExtraExtension {
+    /// Whether it is a subjectAltName.
+    pub(crate) fn is_names(&self) -> bool {
+        self.oid == crate::oid::SUBJECT_ALT_NAME.into()
+    }
+}
+
+impl StaticSans {
+    /// Whether there is no name at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let Self {
+            dns,
+            ip,
+            email,
+            uri,
+            krb5_principal,
+            upn,
+        } = self;
+        [dns, email, uri, krb5_principal, upn]
+            .iter()
+            .all(|names| names.is_empty())
+            && ip.is_empty()
     }
 }
