@@ -11,8 +11,8 @@
 //!   the database, the configuration by keeping every generation.
 //!
 //! [`Store`] is one concrete type. Its back end is private: SQLite today, and nothing of it shows
-//! in a signature, so that another one changes no caller. [`store_suite!`] is the set of tests
-//! that every back end has to pass.
+//! in a signature, so that another one changes no caller. `store_suite!` (feature `suite`) is the set
+//! of tests that every back end has to pass.
 
 pub mod certificate;
 pub mod config;
@@ -22,7 +22,7 @@ pub mod identity;
 mod recorded;
 mod sqlite;
 mod store;
-#[doc(hidden)]
+#[cfg(feature = "suite")]
 pub mod suite;
 pub mod verify;
 
