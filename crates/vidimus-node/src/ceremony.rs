@@ -85,12 +85,11 @@ pub async fn init(
     let public_key = format!("{}\n", seed.key().public());
     durable::write(data.audit_public_key(), public_key.as_bytes(), Mode::Public)?;
     let store = Store::open(data.database(), seed.key())?;
-    let admin = match &config.bootstrap {
-        Some(pin) => pin.clone(),
-        None => {
-            let name = &config.pki.subject.common_name;
-            admin::ensure(data, &store, &Call::local(INIT), name, clock.now()).await?
-        }
+    let admin = if let Some(pin) = &config.bootstrap {
+        pin.clone()
+    } else {
+        let name = &config.pki.subject.common_name;
+        admin::ensure(data, &store, &Call::local(INIT), name, clock.now()).await?
     };
     match store.identities().await?.into_iter().next() {
         None => {}

@@ -98,15 +98,10 @@ fn read(mut fields: Fields<'_>, yaml: Arc<str>) -> Option<Config> {
     let role = header::role(&mut fields);
     let bootstrap = header::bootstrap(&mut fields);
     let api = api::read(&mut fields);
-    let pki = match fields.block("pki") {
-        Some(block) => pki::read(block, role),
-        None => {
-            if fields.lacks("pki") {
-                fields.missing("pki", "a mapping with what this CA is and issues");
-            }
-            None
-        }
-    };
+    let pki = fields.block("pki").and_then(|block| pki::read(block, role));
+    if fields.lacks("pki") {
+        fields.missing("pki", "a mapping with what this CA is and issues");
+    }
     fields.finish();
     let mut config = Config {
         name,

@@ -10,6 +10,8 @@ mod local;
 mod read;
 mod service;
 mod status;
+#[cfg(test)]
+mod tests;
 
 use std::{sync::Arc, time::SystemTime};
 

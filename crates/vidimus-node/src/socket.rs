@@ -77,7 +77,7 @@ pub(crate) fn bind(path: &Path) -> Result<(UnixListener, SocketName), SocketErro
 }
 
 fn place(path: &Path) -> io::Result<UnixListener> {
-    let folder = path.parent().unwrap_or(Path::new("."));
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
     let private = folder.join(format!(".s{}", std::process::id()));
     let draft = private.join("s");
     remove(&private, &draft)?;

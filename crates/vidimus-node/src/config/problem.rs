@@ -142,6 +142,10 @@ impl Problems {
         self.0.borrow_mut().push(problem);
     }
 
+    pub(super) fn count(&self) -> usize {
+        self.0.borrow().len()
+    }
+
     pub(super) fn into_inner(self) -> Vec<Problem> {
         self.0.into_inner()
     }

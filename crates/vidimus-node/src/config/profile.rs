@@ -110,7 +110,9 @@ fn one(mut block: Fields<'_>, first_uses: &BTreeMap<String, Place>) -> Option<(P
     let validity_policy = block
         .word("validity_policy", &VALIDITY_POLICIES)
         .unwrap_or(ValidityPolicy::Cap);
+    let before = block.problem_count();
     let basic_constraints = basic_constraints(&mut block);
+    let kind_is_known = block.problem_count() == before;
     let key_usage = words(&mut block, "key_usage", &KEY_USAGES);
     let ext_key_usage = ext_key_usage(&mut block);
     let sans = match block.block("sans") {
@@ -133,7 +135,10 @@ fn one(mut block: Fields<'_>, first_uses: &BTreeMap<String, Place>) -> Option<(P
         allow_request_sans: block.flag("allow_request_sans"),
         extra_extensions: extra_extensions(&mut block),
     };
-    report_rules(&block, &profile);
+    // Whether it is a CA's decides most rules: an unreadable `is_ca` must not make the other fields look wrong.
+    if kind_is_known {
+        report_rules(&block, &profile);
+    }
     block.finish();
     let name = name?;
     Some((profile, name.place))
@@ -273,7 +278,7 @@ fn static_sans(mut block: Fields<'_>) -> StaticSans {
         krb5_principal: checked(
             &mut block,
             "krb5_principal",
-            |text| is_ascii_pair(text),
+            is_ascii_pair,
             "`name[/instance]@REALM`",
         ),
         upn: checked(&mut block, "upn", is_ascii_pair, "`user@domain`"),

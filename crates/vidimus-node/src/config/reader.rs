@@ -140,6 +140,11 @@ impl<'tree> Fields<'tree> {
         place
     }
 
+    /// How many problems the file has so far.
+    pub(super) fn problem_count(&self) -> usize {
+        self.problems.count()
+    }
+
     /// Reports a field of this mapping that is missing.
     pub(super) fn missing(&self, name: &str, accepted: impl Into<String>) {
         self.problems.push(Problem::new(
@@ -171,7 +176,7 @@ impl<'tree> Fields<'tree> {
     }
 
     /// A nested mapping.
-    pub(super) fn block(&mut self, name: &'static str) -> Option<Fields<'tree>> {
+    pub(super) fn block(&mut self, name: &'static str) -> Option<Self> {
         let node = self.node(name)?;
         Self::open(node, self.path_of(name), self.problems)
     }
@@ -195,7 +200,7 @@ impl<'tree> Fields<'tree> {
     }
 
     /// A list of mappings.
-    pub(super) fn blocks(&mut self, name: &'static str) -> Vec<Fields<'tree>> {
+    pub(super) fn blocks(&mut self, name: &'static str) -> Vec<Self> {
         let problems = self.problems;
         self.list(name)
             .into_iter()

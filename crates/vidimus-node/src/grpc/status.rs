@@ -113,10 +113,16 @@ fn internal(error: &RpcError) -> Status {
     Status::internal(format!("{reason}; the node's log has it under {incident}"))
 }
 
-fn clip(mut message: String) -> String {
-    if message.len() > MAX_MESSAGE {
-        message.truncate(message.floor_char_boundary(MAX_MESSAGE));
-        message.push_str("…");
+fn clip(message: String) -> String {
+    if message.len() <= MAX_MESSAGE {
+        return message;
     }
-    message
+    let mut length = 0;
+    let fits = |c: &char| {
+        length += c.len_utf8();
+        length <= MAX_MESSAGE
+    };
+    let mut clipped: String = message.chars().take_while(fits).collect();
+    clipped.push('…');
+    clipped
 }
