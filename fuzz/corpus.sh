@@ -39,6 +39,13 @@ cat "$work/a.crt" "$work/b.crt" >pem/two.crt
 { printf '\xef\xbb\xbf'; sed 's/$/\r/' "$work/a.crt"; } >pem/bom-crlf.crt
 sed '5s/./!/' "$work/a.crt" >pem/broken-line.crt
 sed 's/BEGIN CERTIFICATE/BEGIN CERTIFICATE REQUEST/' "$work/a.crt" >pem/wrong-label.crt
+for name in a b; do openssl x509 -in "$work/$name.crt" -outform DER -out "certificate/$name.der"; done
+openssl req -x509 -new -key "$work/p384.key" -sha384 -days 30 -subj "/C=NL/ST=Utrecht/L=Utrecht/O=Example/CN=full" -outform DER \
+  -addext "subjectAltName=DNS:a.example,IP:192.0.2.1,URI:spiffe://example/x,email:ops@example.org" -addext "keyUsage=critical,keyCertSign,cRLSign" \
+  -addext "extendedKeyUsage=serverAuth,1.2.3.4" -addext "basicConstraints=critical,CA:TRUE,pathlen:1" -out certificate/full.der
+openssl req -x509 -new -key "$work/rsa3072.key" -sha384 -days 30 -subj "/" -outform DER -out certificate/rsa-no-subject.der
+openssl req -x509 -new -key "$work/ed25519.key" -days 30 -subj "/CN=ed25519" -outform DER -out certificate/ed25519.der
+
 openssl pkcs8 -topk8 -nocrypt -in "$work/p256.key" -out pem/pkcs8.key
 openssl ec -in "$work/p256.key" -out pem/sec1.key 2>/dev/null
 openssl pkcs8 -topk8 -in "$work/p256.key" -passout pass:a-passphrase -out pem/encrypted.key

@@ -2,7 +2,7 @@
 //! consistent. Also run without a fuzzer by `tests/conformance`.
 
 use vidimus_node::config;
-use vidimus_x509::{csr::VerifiedCsr, pem};
+use vidimus_x509::{csr::VerifiedCsr, fuzzing, pem};
 
 /// A certificate signing request, as DER or PEM.
 ///
@@ -10,6 +10,7 @@ use vidimus_x509::{csr::VerifiedCsr, pem};
 ///
 /// When an accepted request reads differently the second time, or shows a key that is not in it.
 pub fn csr(data: &[u8]) {
+    fuzzing::csr(data);
     let Ok(first) = VerifiedCsr::parse(data) else {
         return;
     };
@@ -29,6 +30,7 @@ pub fn csr(data: &[u8]) {
 ///
 /// When accepted certificates don't survive being written and read again.
 pub fn pem(data: &[u8]) {
+    fuzzing::pem(data);
     if let Ok(certificates) = pem::certificates(data) {
         let written: String = certificates
             .iter()
@@ -37,8 +39,15 @@ pub fn pem(data: &[u8]) {
         let again = pem::certificates(written.as_bytes()).expect("what was written can be read");
         assert_eq!(certificates, again);
     }
-    // The outcome does not matter: it must come, and the key must be wiped without a panic.
-    drop(pem::private_key(data));
+}
+
+/// A certificate, as DER.
+///
+/// # Panics
+///
+/// When a name is shown with control characters in it.
+pub fn certificate(data: &[u8]) {
+    fuzzing::cert(data);
 }
 
 /// A machine config.

@@ -21,6 +21,11 @@ mod parsers;
 const BUDGET: Duration = Duration::from_secs(3);
 
 #[test]
+fn certificate_parser_stands_its_corpus_and_changed_copies_of_it() {
+    feed("certificate", parsers::certificate);
+}
+
+#[test]
 fn csr_parser_stands_its_corpus_and_changed_copies_of_it() {
     feed("csr", parsers::csr);
 }

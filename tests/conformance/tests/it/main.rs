@@ -4,6 +4,7 @@
 mod build;
 mod documents;
 mod fuzz_corpus;
+mod how_to;
 mod links;
 mod markdown;
 mod reference;

@@ -13,7 +13,10 @@ const PAGE: &str = "docs/src/reference/cli.md";
 const UPDATE: &str = "VIDIMUS_UPDATE_DOCS";
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a page of the working tree, under version control")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a page of the working tree, under version control"
+)]
 fn the_page_of_the_command_line_is_what_the_program_prints() {
     let mut page = String::from(
         "# Command line\n\n<!-- Written by the program; see CONTRIBUTING.md for how to renew it. -->\n",
