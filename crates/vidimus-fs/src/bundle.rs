@@ -152,11 +152,23 @@ fn write_generation(dir: &Path, files: &[(&str, &[u8], Mode)]) -> Result<OsStrin
     let name = OsString::from(format!("{GENERATION}{:020}", newest.saturating_add(1)));
     let folder = dir.join(&name);
     make_folder(&folder)?;
+    match fill(&folder, files) {
+        Ok(()) => Ok(name),
+        Err(error) => {
+            // It may hold a private key that nobody will use. What can't be removed now goes with
+            // the next publication.
+            let _leftover = fs::remove_dir_all(&folder);
+            Err(error)
+        }
+    }
+}
+
+fn fill(folder: &Path, files: &[(&str, &[u8], Mode)]) -> Result<(), PublishError> {
     for (file, bytes, mode) in files {
         durable::create_new(folder.join(file), bytes, *mode)?;
     }
-    durable::sync_folder(&folder)?;
-    Ok(name)
+    durable::sync_folder(folder)?;
+    Ok(())
 }
 
 fn link_names(dir: &Path, names: &[&str]) -> Result<(), PublishError> {
