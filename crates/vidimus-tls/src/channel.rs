@@ -81,6 +81,8 @@ pub enum ClientTls {
     Plaintext,
     /// Mutual TLS with the material of each moment.
     Watch(MaterialWatch),
+    /// TLS without a client certificate: for looking at what a server makes of such a caller.
+    WithoutCertificate(MaterialWatch),
 }
 
 /// A client for tonic's generated code. Cheap to clone; clones share their connections.
@@ -107,6 +109,19 @@ impl Channel {
             .connection()
             .await
             .map(drop)
+            .map_err(|error| self.core.unavailable(&error))
+    }
+
+    /// Opens a new connection with the material of this moment and moves new calls to it; the one before ends with its
+    /// last call. For when the server has something new to show, such as a renewed certificate.
+    ///
+    /// # Errors
+    ///
+    /// `UNAVAILABLE` with the step and the reason; the connection before goes on serving, and further attempts are made.
+    pub async fn reconnect(&self) -> Result<(), Status> {
+        self.core
+            .reconnect()
+            .await
             .map_err(|error| self.core.unavailable(&error))
     }
 

@@ -51,6 +51,15 @@ pub enum ServerVerification {
     Insecure(InsecureServerVerification),
 }
 
+/// Whether a client shows the certificate that it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientCertificate {
+    /// It does.
+    Presented,
+    /// It answers a server's request with none, to see what the server makes of that.
+    Withheld,
+}
+
 /// The configuration of one server connection, and where its peer's identity will be found.
 #[derive(Clone, Debug)]
 pub struct ServerHandshake {
@@ -112,6 +121,7 @@ pub fn server_config(
 pub fn client_config(
     material: &Material,
     verification: ServerVerification,
+    certificate: ClientCertificate,
     clock: &Clock,
 ) -> Result<ClientHandshake, Error> {
     let slot = Arc::new(HandshakeSlot::default());
@@ -124,13 +134,18 @@ pub fn client_config(
             slot: Arc::clone(&slot),
         }),
     };
-    let certified = Arc::clone(material.identity().certified());
-    let mut config =
+    let builder =
         ClientConfig::builder_with_details(Arc::clone(provider()), Arc::new(clock.clone()))
             .with_protocol_versions(&[&version::TLS13])?
             .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_client_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
+            .with_custom_certificate_verifier(verifier);
+    let mut config = match certificate {
+        ClientCertificate::Presented => {
+            let certified = Arc::clone(material.identity().certified());
+            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(certified)))
+        }
+        ClientCertificate::Withheld => builder.with_no_client_auth(),
+    };
     config.alpn_protocols = vec![ALPN_H2.to_vec()];
     config.resumption = Resumption::disabled();
     config.enable_early_data = false;

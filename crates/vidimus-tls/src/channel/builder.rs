@@ -11,7 +11,7 @@ use super::core::Core;
 use super::target::{Target, TargetError};
 use super::{Channel, ClientTls};
 use crate::clock::Clock;
-use crate::config::ServerVerification;
+use crate::config::{ClientCertificate, ServerVerification};
 use crate::watch::MaterialWatch;
 
 /// What calls do while there is no connection and the last attempt failed.
@@ -30,6 +30,7 @@ pub(super) enum Protection {
     Tls {
         watch: MaterialWatch,
         verification: ServerVerification,
+        certificate: ClientCertificate,
     },
 }
 
@@ -193,10 +194,17 @@ fn protection(tls: ClientTls, target: &Target) -> Result<Protection, BuildError>
         (ClientTls::Watch(watch), _) => Ok(Protection::Tls {
             watch,
             verification: ServerVerification::Roots,
+            certificate: ClientCertificate::Presented,
+        }),
+        (ClientTls::WithoutCertificate(watch), _) => Ok(Protection::Tls {
+            watch,
+            verification: ServerVerification::Roots,
+            certificate: ClientCertificate::Withheld,
         }),
         (ClientTls::Insecure(watch, accept), _) => Ok(Protection::Tls {
             watch,
             verification: ServerVerification::Insecure(accept),
+            certificate: ClientCertificate::Presented,
         }),
         (ClientTls::Local, Target::Unix(_)) | (ClientTls::Plaintext, Target::Tcp(_)) => {
             Ok(Protection::None)

@@ -23,7 +23,7 @@ use super::driver::Driver;
 use super::socket;
 use super::target::Target;
 use super::wire::{ByteStream, Wire, WireError, WireState};
-use crate::config::{ALPN_H2, ServerVerification, client_config};
+use crate::config::{ALPN_H2, ClientCertificate, ServerVerification, client_config};
 use crate::material::Material;
 use crate::verify::Refusal;
 
@@ -307,10 +307,11 @@ impl<'a> Attempt<'a> {
             Protection::Tls {
                 watch,
                 verification,
-                ..
+                certificate,
             } => {
                 let material = watch.current();
-                self.handshake(socket, &material, *verification).await
+                self.handshake(socket, &material, *verification, *certificate)
+                    .await
             }
         }
     }
@@ -320,9 +321,10 @@ impl<'a> Attempt<'a> {
         socket: impl ByteStream + 'static,
         material: &Material,
         verification: ServerVerification,
+        certificate: ClientCertificate,
     ) -> Result<Secured, ConnectError> {
         let address = || self.address.clone();
-        let handshake = client_config(material, verification, &self.config.clock)
+        let handshake = client_config(material, verification, certificate, &self.config.clock)
             .map_err(ConnectError::Configure)?;
         let connector = TlsConnector::from(Arc::clone(&handshake.config));
         let connecting = connector.connect(self.config.server_name.clone(), socket);

@@ -28,6 +28,15 @@ pub(super) enum Phase {
     Ready,
 }
 
+/// What [`Core::reconnect`] asked for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Renewal {
+    /// Connections up to this id are to be replaced.
+    pub(super) through: u64,
+    /// Why the last attempt to replace one failed; `None` after each new request.
+    pub(super) failure: Option<Arc<ConnectError>>,
+}
+
 /// The state that the manager and the calls share.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -35,6 +44,7 @@ pub(super) struct Shared {
     current: ArcSwapOption<Connection>,
     phase: watch::Sender<Phase>,
     demand: Notify,
+    renewal: watch::Sender<Renewal>,
     connections: Mutex<Vec<Weak<Connection>>>,
     pub(super) counting: Counting,
     pub(super) closing: CancellationToken,
@@ -89,6 +99,17 @@ impl Shared {
         }
     }
 
+    /// Which connections are to be replaced, and how it went.
+    pub(super) fn renewals(&self) -> watch::Receiver<Renewal> {
+        self.renewal.subscribe()
+    }
+
+    /// Tells those who wait in [`Core::reconnect`] that the present connection stays.
+    pub(super) fn renewal_failed(&self, error: Arc<ConnectError>) {
+        self.renewal
+            .send_modify(|renewal| renewal.failure = Some(error));
+    }
+
     /// Waits until a call needs a connection.
     pub(super) async fn demanded(&self) {
         self.demand.notified().await;
@@ -124,6 +145,7 @@ impl Core {
             current: ArcSwapOption::empty(),
             phase: watch::Sender::new(Phase::Idle),
             demand: Notify::new(),
+            renewal: watch::Sender::default(),
             connections: Mutex::new(Vec::new()),
             counting: Counting::default(),
             closing: CancellationToken::new(),
@@ -173,6 +195,37 @@ impl Core {
             self.shared.demand.notify_one();
             if phase.changed().await.is_err() {
                 return Err(Arc::new(ConnectError::Closed));
+            }
+        }
+    }
+
+    /// Replaces the current connection by a new one; calls move over when the new one serves.
+    pub(super) async fn reconnect(&self) -> Result<(), Arc<ConnectError>> {
+        let Some(before) = self.shared.usable().map(|connection| connection.id()) else {
+            return self.connection().await.map(drop);
+        };
+        let mut phase = self.shared.phase.subscribe();
+        self.shared.renewal.send_modify(|renewal| {
+            renewal.through = renewal.through.max(before);
+            renewal.failure = None;
+        });
+        let mut renewal = self.shared.renewals();
+        loop {
+            let seen = phase.borrow_and_update().clone();
+            let failure = renewal.borrow_and_update().failure.clone();
+            match (self.shared.usable(), seen) {
+                (Some(current), _) if current.id() > before => return Ok(()),
+                (_, Phase::Closed) => return Err(Arc::new(ConnectError::Closed)),
+                (None, Phase::Failing(error)) => return Err(error),
+                (None, _) => self.shared.demand.notify_one(),
+                (Some(_), _) => {}
+            }
+            if let Some(error) = failure {
+                return Err(error);
+            }
+            tokio::select! {
+                _changed = phase.changed() => {}
+                _changed = renewal.changed() => {}
             }
         }
     }

@@ -10,7 +10,7 @@ use super::backoff::{Backoff, random_up_to};
 use super::builder::Protection;
 use super::connect::{self, ConnectError, Connected};
 use super::connection::Connection;
-use super::core::{Phase, Shared};
+use super::core::{Phase, Renewal, Shared};
 use super::deadline::after;
 use super::failure;
 use super::status::Counting;
@@ -25,6 +25,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     let (initial, max) = shared.config.backoff;
     let mut manager = Manager {
         material,
+        renewals: shared.renewals(),
         drivers: JoinSet::new(),
         demanded: false,
         retry_at: Instant::now(),
@@ -39,6 +40,8 @@ pub(super) async fn run(shared: Arc<Shared>) {
 struct Manager {
     shared: Arc<Shared>,
     material: Option<watch::Receiver<Arc<Material>>>,
+    /// Connections that are to be replaced whatever their material.
+    renewals: watch::Receiver<Renewal>,
     /// The connections; each ends with its id.
     drivers: JoinSet<u64>,
     /// A call waits for a connection.
@@ -106,8 +109,11 @@ impl Manager {
         }
     }
 
-    /// Whether there is newer material than the connection was opened with.
+    /// Whether there is newer material than the connection was opened with, or somebody asked for another one.
     fn is_stale(&self, connection: &Connection) -> bool {
+        if connection.id() <= self.renewals.borrow().through {
+            return true;
+        }
         let newest = self
             .material
             .as_ref()
@@ -132,6 +138,12 @@ impl Manager {
         tokio::select! {
             () = self.shared.demanded() => self.demanded = true,
             _renewed = renewed => {}
+            // The channel's shared state holds the sender.
+            Ok(()) = self.renewals.changed() => {
+                if self.renewals.borrow_and_update().failure.is_none() {
+                    self.rotate_at = Some(Instant::now());
+                }
+            }
             Some(ended) = self.drivers.join_next() => {
                 let connection = ended.ok().and_then(|id| self.shared.find(id));
                 if let Some(connection) = connection {
@@ -186,12 +198,14 @@ impl Manager {
         );
         self.shared.counting.connect_failed(reason);
         self.retry_at = again;
+        let error = Arc::new(error);
         if self.shared.usable().is_some() {
-            // The connection with older material goes on serving.
+            // The connection before goes on serving.
             self.rotate_at = Some(again);
         } else {
             self.demanded = false;
-            self.shared.set_phase(Phase::Failing(Arc::new(error)));
+            self.shared.set_phase(Phase::Failing(Arc::clone(&error)));
         }
+        self.shared.renewal_failed(error);
     }
 }
