@@ -126,7 +126,7 @@ impl ManagerConfig {
             tls,
             watch: WatchOptions::default(),
             connect_timeout: Duration::from_secs(10),
-            backoff: (Duration::from_secs(1), Duration::from_mins(2)),
+            backoff: (Duration::from_secs(1), Duration::from_secs(2 * 60)),
             deadlines: Deadlines::default(),
         }
     }
@@ -216,6 +216,18 @@ impl Manager {
             .ready()
             .await
             .map_err(|status| CallError::new("connect", status))
+    }
+
+    /// Moves new calls to a new connection, opened with the material of this moment.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no new one; the connection before goes on serving.
+    pub async fn reconnect(&self) -> Result<(), CallError> {
+        self.channel
+            .reconnect()
+            .await
+            .map_err(|status| CallError::new("reconnect", status))
     }
 
     /// Follows the provider's health: its state now and at each change. A provider that shuts down

@@ -255,7 +255,7 @@ impl Bound {
         tasks.try_spawn("grpc", async move {
             let calls = serve_calls(&status, grpc, service, &shutdown, &rest).await?;
             // nobody waits for it if the process is ending already
-            drop(drained.send(calls));
+            let _delivered = drained.send(calls);
             rest.cancel();
             Ok::<(), ServeError>(())
         });

@@ -29,9 +29,9 @@ impl Default for Deadlines {
         Self {
             task: Duration::from_secs(10),
             look: Duration::from_secs(30),
-            short: Duration::from_mins(2),
-            long: Duration::from_mins(5),
-            transfer: Duration::from_mins(30),
+            short: Duration::from_secs(2 * 60),
+            long: Duration::from_secs(5 * 60),
+            transfer: Duration::from_secs(30 * 60),
         }
     }
 }

@@ -16,8 +16,8 @@ pub const GRPC_PORT: u16 = 9443;
 /// VirtRigaud's port for the health pages.
 pub const HEALTH_PORT: u16 = 8080;
 
-const CONNECTION_AGE: Duration = Duration::from_hours(2);
-const CONNECTION_IDLE: Duration = Duration::from_mins(15);
+const CONNECTION_AGE: Duration = Duration::from_secs(2 * 3_600);
+const CONNECTION_IDLE: Duration = Duration::from_secs(15 * 60);
 
 /// A provider's settings.
 #[derive(Clone, Debug)]

@@ -15,8 +15,10 @@ use tonic::{Code, Status};
 use tower::Service;
 use vidimus_daemon::tasks::panic_text;
 
-/// RFC of the header: "Protocol" chapter of gRPC over HTTP/2, at most 8 digits and a unit.
+/// gRPC over HTTP/2, "Timeout": at most 8 digits and a unit.
 const MAX_TIMEOUT_DIGITS: usize = 8;
+/// Longer than any process runs.
+const NO_DEADLINE: Duration = Duration::from_secs(30 * 365 * 24 * 3_600);
 
 /// The service with its guard.
 #[derive(Clone, Debug)]
@@ -42,16 +44,14 @@ where
         let begin = Instant::now();
         let handler = AssertUnwindSafe(self.0.call(request)).catch_unwind();
         Box::pin(async move {
-            let outcome = match deadline {
-                Some(limit) => match tokio::time::timeout(limit, handler).await {
-                    Ok(outcome) => outcome,
-                    Err(_) => {
-                        let status = Status::deadline_exceeded("the call's deadline has passed");
-                        Ok(Ok(status.into_http()))
-                    }
-                },
-                None => handler.await,
-            };
+            // without a deadline the handler takes as long as it takes
+            let limited = tokio::time::timeout(deadline.unwrap_or(NO_DEADLINE), handler);
+            let outcome = limited.await.unwrap_or_else(|_| {
+                Ok(Ok(Status::deadline_exceeded(
+                    "the call's deadline has passed",
+                )
+                .into_http()))
+            });
             let response = match outcome {
                 Ok(Ok(response)) => response,
                 Ok(Err(never)) => match never {},
@@ -86,7 +86,7 @@ fn log<B>(path: &str, response: &Response<B>, took: Duration) {
 fn deadline(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("grpc-timeout")?.to_str().ok()?;
     let (digits, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-    if digits.is_empty() || digits.len() > MAX_TIMEOUT_DIGITS {
+    if digits.len() > MAX_TIMEOUT_DIGITS || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     let number: u64 = digits.parse().ok()?;
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(timeout("5m"), Some(Duration::from_millis(5)));
         assert_eq!(timeout("6u"), Some(Duration::from_micros(6)));
         assert_eq!(timeout("99999999n"), Some(Duration::from_nanos(99_999_999)));
-        for nonsense in ["", "S", "5", "999999999S", "-1S", "1.5S", "1s"] {
+        for nonsense in ["", "S", "5", "999999999S", "-1S", "+1S", "1.5S", "1s"] {
             assert_eq!(timeout(nonsense), None, "{nonsense:?}");
         }
     }

@@ -93,4 +93,4 @@ impl Activity {
 
 const MIN_TICK: Duration = Duration::from_millis(10);
 /// A call that came in the same moment still finishes.
-const GRACE: Duration = Duration::from_mins(35);
+const GRACE: Duration = Duration::from_secs(35 * 60);
