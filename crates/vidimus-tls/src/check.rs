@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use rustls_pki_types::{ServerName, UnixTime};
 use serde::Serialize;
 
-use crate::clock::{rfc3339, serialize_time};
+use crate::clock::{rfc3339, serialize_optional_time};
 use crate::identity::CertificateIdentity;
 use crate::material::{Identity, IdentityError, MaterialFiles, Snapshot, Trust, Usage};
 use crate::verify::{self, Purpose};
@@ -47,7 +47,7 @@ pub struct Report {
     /// Whether nothing is wrong.
     pub usable: bool,
     /// When the first of the certificates in use ends, where one could be read.
-    #[serde(serialize_with = "serialize_until")]
+    #[serde(serialize_with = "serialize_optional_time")]
     pub until: Option<SystemTime>,
     /// In the order in which a person would look.
     pub findings: Vec<Finding>,
@@ -66,7 +66,11 @@ pub struct Expectation {
 #[must_use]
 pub fn files(files: &MaterialFiles, expected: &Expectation, now: SystemTime) -> Report {
     let snapshot = Snapshot::read(files);
-    let mut report = Report { usable: true, until: None, findings: Vec::new() };
+    let mut report = Report {
+        usable: true,
+        until: None,
+        findings: Vec::new(),
+    };
     let as_server = snapshot.identity(files, Usage::Server, now);
     let as_client = snapshot.identity(files, Usage::Client, now);
     let trust = snapshot.trust(files, now);
@@ -81,12 +85,16 @@ pub fn files(files: &MaterialFiles, expected: &Expectation, now: SystemTime) -> 
         Err(error) => report.add(Level::Wrong, "roots", chain_of(error)),
     }
     let sides = [(Purpose::Server, &as_server), (Purpose::Client, &as_client)];
-    let verdicts = sides.map(|(purpose, identity)| (purpose, verdict(purpose, identity, &trust, now)));
+    let verdicts =
+        sides.map(|(purpose, identity)| (purpose, verdict(purpose, identity, &trust, now)));
     report.purposes(&verdicts, expected.usage);
     if let (Some(name), Ok(identity)) = (&expected.server_name, &as_server) {
         report.name(identity, name);
     }
-    report.usable = report.findings.iter().all(|finding| finding.level != Level::Wrong);
+    report.usable = report
+        .findings
+        .iter()
+        .all(|finding| finding.level != Level::Wrong);
     report
 }
 
@@ -104,7 +112,9 @@ fn verdict(
         Err(_) => return None,
     };
     let (leaf, intermediates) = identity.chain().split_first()?;
-    let since_epoch = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let since_epoch = now
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
     let at = UnixTime::since_unix_epoch(since_epoch);
     let verified = verify::path_to_root(trust.as_ref().ok()?, leaf, intermediates, at, purpose);
     Some(match verified {
@@ -115,7 +125,11 @@ fn verdict(
 
 impl Report {
     fn add(&mut self, level: Level, about: &'static str, text: impl Into<String>) {
-        self.findings.push(Finding { level, about, text: text.into() });
+        self.findings.push(Finding {
+            level,
+            about,
+            text: text.into(),
+        });
     }
 
     fn identity(&mut self, identity: &Identity, now: SystemTime) {
@@ -147,15 +161,28 @@ impl Report {
     fn ends(&mut self, about: &'static str, what: &str, not_after: SystemTime, now: SystemTime) {
         self.until = Some(self.until.map_or(not_after, |until| until.min(not_after)));
         let left = not_after.duration_since(now).unwrap_or_default();
-        let level = if left < SOON { Level::Warning } else { Level::Right };
+        let level = if left < SOON {
+            Level::Warning
+        } else {
+            Level::Right
+        };
         let days = left.as_secs().checked_div(86_400).unwrap_or_default();
         let end = rfc3339(not_after);
-        self.add(level, about, format!("{what} is valid until {end} ({} left)", plural_u64(days, "day")));
+        self.add(
+            level,
+            about,
+            format!(
+                "{what} is valid until {end} ({} left)",
+                plural_u64(days, "day")
+            ),
+        );
     }
 
     /// A key that others on the machine can read is a warning: in a pod the mount's mode is not the file's owner's choice.
     fn key_mode(&mut self, files: &MaterialFiles) {
-        let Ok(metadata) = fs::metadata(&files.key) else { return };
+        let Ok(metadata) = fs::metadata(&files.key) else {
+            return;
+        };
         let mode = metadata.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
             let text = format!("can be read by others on this machine (mode {mode:04o}); use 0600");
@@ -166,15 +193,25 @@ impl Report {
     fn roots(&mut self, trust: &Trust, now: SystemTime) {
         let usable = |root: &&crate::material::Root| root.is_authority() && root.is_valid_at(now);
         if !trust.roots().iter().any(|root| usable(&root)) {
-            self.add(Level::Wrong, "roots", "no root is a CA certificate within its dates: nobody can be verified");
+            self.add(
+                Level::Wrong,
+                "roots",
+                "no root is a CA certificate within its dates: nobody can be verified",
+            );
         }
         for root in trust.roots() {
             let subject = root.subject();
             if !root.is_authority() {
-                self.add(Level::Warning, "roots", format!("{subject:?} is not a CA certificate and verifies nobody"));
+                self.add(
+                    Level::Warning,
+                    "roots",
+                    format!("{subject:?} is not a CA certificate and verifies nobody"),
+                );
             } else if !root.is_valid_at(now) {
                 let (from, to) = (rfc3339(root.not_before()), rfc3339(root.not_after()));
-                let text = format!("{subject:?} is outside its dates ({from} to {to}) and verifies nobody");
+                let text = format!(
+                    "{subject:?} is outside its dates ({from} to {to}) and verifies nobody"
+                );
                 self.add(Level::Warning, "roots", text);
             } else {
                 self.ends("roots", &format!("root {subject:?}"), root.not_after(), now);
@@ -202,11 +239,19 @@ impl Report {
             };
             match verdict {
                 Some(Ok(root)) => {
-                    self.add(Level::Right, about, format!("accepted as a {about}: the chain leads to {root:?}"));
+                    self.add(
+                        Level::Right,
+                        about,
+                        format!("accepted as a {about}: the chain leads to {root:?}"),
+                    );
                 }
                 Some(Err(reason)) if wanted => self.add(Level::Wrong, about, reason.clone()),
                 Some(Err(reason)) => {
-                    self.add(Level::Right, about, format!("not for use as a {about}: {reason}"));
+                    self.add(
+                        Level::Right,
+                        about,
+                        format!("not for use as a {about}: {reason}"),
+                    );
                 }
                 None => {}
             }
@@ -214,13 +259,20 @@ impl Report {
     }
 
     fn name(&mut self, identity: &Identity, name: &str) {
-        let Some(leaf) = identity.chain().first() else { return };
+        let Some(leaf) = identity.chain().first() else {
+            return;
+        };
         let checked = match ServerName::try_from(name) {
-            Ok(server_name) => verify::name(leaf, identity.names(), &server_name).map_err(|error| error.to_string()),
+            Ok(server_name) => verify::name(leaf, identity.names(), &server_name)
+                .map_err(|error| error.to_string()),
             Err(_) => Err(format!("{name:?} is not a DNS name or IP address")),
         };
         match checked {
-            Ok(()) => self.add(Level::Right, "name", format!("the certificate is for {name:?}")),
+            Ok(()) => self.add(
+                Level::Right,
+                "name",
+                format!("the certificate is for {name:?}"),
+            ),
             Err(reason) => self.add(Level::Wrong, "name", reason),
         }
     }
@@ -228,9 +280,18 @@ impl Report {
 
 fn listed(names: &CertificateIdentity) -> String {
     let addresses = names.ip_addresses().iter().map(ToString::to_string);
-    let all: Vec<String> =
-        names.dns_names().iter().chain(names.uri_names()).cloned().chain(addresses).collect();
-    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+    let all: Vec<String> = names
+        .dns_names()
+        .iter()
+        .chain(names.uri_names())
+        .cloned()
+        .chain(addresses)
+        .collect();
+    if all.is_empty() {
+        "none".to_owned()
+    } else {
+        all.join(", ")
+    }
 }
 
 fn plural(count: usize, what: &str) -> String {
@@ -238,7 +299,11 @@ fn plural(count: usize, what: &str) -> String {
 }
 
 fn plural_u64(count: u64, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+    if count == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{count} {what}s")
+    }
 }
 
 /// An error with its causes on one line.
@@ -251,14 +316,4 @@ fn chain_of(error: &dyn Error) -> String {
         cause = error.source();
     }
     text
-}
-
-fn serialize_until<S: serde::Serializer>(
-    until: &Option<SystemTime>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    match until {
-        Some(time) => serialize_time(time, serializer),
-        None => serializer.serialize_none(),
-    }
 }

@@ -82,6 +82,18 @@ pub(crate) fn serialize_time<S: serde::Serializer>(
     serializer.serialize_str(&rfc3339(*time))
 }
 
+/// Serialises an instant as [`rfc3339`], where there is one.
+#[expect(clippy::ref_option, reason = "serde passes a reference to the field")]
+pub(crate) fn serialize_optional_time<S: serde::Serializer>(
+    time: &Option<SystemTime>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => serialize_time(time, serializer),
+        None => serializer.serialize_none(),
+    }
+}
+
 /// Days since 1970-01-01 to year, month and day in the proleptic Gregorian calendar.
 ///
 /// Counts in eras of 400 years that begin on the first of March, so that the leap day is a year's last day.

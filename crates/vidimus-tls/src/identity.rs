@@ -1,5 +1,7 @@
 //! Who is at the other end of a connection, parsed once and put into every request's extensions.
 
+#![warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -13,8 +13,6 @@
 //! **Invariant:** no task is detached. Background work is a future that the caller runs, or a task that a channel owns and
 //! aborts when it is dropped.
 
-#![warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
-
 pub mod channel;
 pub mod check;
 pub mod clock;

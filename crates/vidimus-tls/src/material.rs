@@ -2,6 +2,8 @@
 //!
 //! The two are units of their own. Each is read, checked and replaced whole, and a fault in one never delays the other.
 
+#![warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+
 mod error;
 mod files;
 mod identity;

@@ -1,5 +1,7 @@
 //! Who may call: the allow-list on top of a verified certificate.
 
+#![warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+
 mod allow_list;
 mod layer;
 mod refusal;

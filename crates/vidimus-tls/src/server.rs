@@ -16,6 +16,7 @@ mod log_limit;
 mod pending;
 mod registry;
 mod service;
+mod shrink;
 mod socket;
 mod stats;
 

@@ -4,6 +4,8 @@
 //! how long a path it allows, and not at the key usage of intermediates; [`path`](self) looks at each. rustls drops the
 //! path that a verifier built, so each connection gets a verifier of its own that leaves the result in a slot.
 
+#![warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
+
 mod client;
 mod danger;
 pub(crate) mod facts;

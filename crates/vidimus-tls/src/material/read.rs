@@ -53,23 +53,25 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// Reads the files once. What goes wrong is kept per file, for the unit that it belongs to.
     pub(crate) fn read(files: &MaterialFiles) -> Self {
-        let mut attempt = 0;
-        loop {
-            attempt += 1;
-            let links = Links::of(files);
-            let snapshot = Self::through(&links, files);
+        let mut links = Links::of(files);
+        let mut snapshot = Self::through(&links, files);
+        for _ in 0..MAX_SWAPS {
+            let now = Links::of(files);
             // A `..data` folder is removed soon after the swap; a file that vanished under us is read again in the new one.
-            if snapshot.is_complete() || attempt == MAX_SWAPS || links == Links::of(files) {
-                return snapshot;
+            if snapshot.is_complete() || links == now {
+                break;
             }
+            links = now;
+            snapshot = Self::through(&links, files);
         }
+        snapshot
     }
 
     fn through(links: &Links, files: &MaterialFiles) -> Self {
         let [certificate, key, ca] = files.paths().map(|path| {
             links
                 .resolve(path)
-                .map_or((path.to_path_buf(), false), |p| (p, true))
+                .map_or_else(|| (path.to_path_buf(), false), |p| (p, true))
         });
         let layout = if certificate.1 && key.1 && ca.1 {
             Layout::Projected

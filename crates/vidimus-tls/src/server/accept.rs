@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -18,9 +18,8 @@ use super::handshake::Handshaker;
 use super::listener::Listener;
 use super::log_limit::LogLimit;
 use super::pending::Pending;
-use super::registry::Entry;
+use super::shrink::{Follower, sweep};
 use super::{BoxError, Inner, Security};
-use crate::material::{Material, Trust};
 
 /// Refused peers that are read at the same time, so that they see the alert.
 const MAX_LINGERING: usize = 256;
@@ -61,10 +60,7 @@ where
     if matches!(server.security, Security::Local(_)) && !listener.is_unix() {
         return Err(ServeError::LocalOverTcp);
     }
-    let mut material = match &server.security {
-        Security::Mutual { material, .. } => Some(material.subscribe()),
-        Security::Plaintext(_) | Security::Local(_) => None,
-    };
+    let mut roots = Follower::of(&server.security);
     let shared = Arc::new(share(&server));
     let mut connections = JoinSet::new();
     let mut pause = Duration::ZERO;
@@ -72,7 +68,7 @@ where
         tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
-            trust = changed_trust(&mut material) => sweep(&server, &trust),
+            trust = roots.changed() => sweep(&server, &trust),
             Some(ended) = connections.join_next(), if !connections.is_empty() => log_panic(ended),
             accepted = accept(&listener, pause) => match accepted {
                 Ok((socket, address)) => {
@@ -156,64 +152,6 @@ fn turn_away(server: &Inner) {
     }
 }
 
-/// Waits until the roots are others than before.
-async fn changed_trust(material: &mut Option<watch::Receiver<Arc<Material>>>) -> Arc<Trust> {
-    let Some(receiver) = material else {
-        return std::future::pending().await;
-    };
-    let before = Arc::clone(receiver.borrow_and_update().trust());
-    let changed = receiver
-        .wait_for(|now| !Arc::ptr_eq(now.trust(), &before))
-        .await;
-    match changed {
-        Ok(now) => Arc::clone(now.trust()),
-        Err(_) => std::future::pending().await,
-    }
-}
-
-/// Judges every connection again after the roots changed.
-fn sweep(server: &Inner, trust: &Trust) {
-    for entry in server.registry.entries() {
-        judge(server, &entry, trust);
-    }
-}
-
-/// Whether the connection's peer is still trusted, along any path; if not, the connection is ended.
-pub(super) fn judge(server: &Inner, entry: &Entry, trust: &Trust) -> bool {
-    let Some(chain) = &entry.chain else {
-        return true;
-    };
-    // Pinned peers have no anchor, and no root that could be taken away.
-    let Some(anchor) = entry.anchor() else {
-        return true;
-    };
-    if trust
-        .find(anchor)
-        .is_some_and(crate::material::Root::is_authority)
-    {
-        return true;
-    }
-    match chain.judge(trust, server.clock.now()) {
-        Ok(anew) => {
-            entry.set_anchor(anew.anchor());
-            true
-        }
-        Err(refusal) => {
-            server.counters.withdrawn.add();
-            tracing::warn!(
-                audit = true,
-                connection = %entry.id,
-                remote = entry.remote,
-                peer = entry.peer.label(),
-                error = %refusal,
-                "connection ended: its peer's root is no longer trusted"
-            );
-            entry.withdraw(Instant::now().checked_add(server.limits.withdrawal_grace));
-            false
-        }
-    }
-}
-
 /// Tells every connection to end and waits for it, up to the drain's time-out.
 async fn drain(server: &Inner, shared: &Shared, mut connections: JoinSet<()>) -> Drained {
     let open = connections.len();
@@ -225,7 +163,7 @@ async fn drain(server: &Inner, shared: &Shared, mut connections: JoinSet<()>) ->
         match timeout(Duration::from_millis(100), connections.join_next()).await {
             Ok(Some(ended)) => log_panic(ended),
             Ok(None) => break,
-            Err(_) if deadline.is_some_and(|d| Instant::now() > d + Duration::from_millis(200)) => {
+            Err(_) if is_overdue(deadline) => {
                 connections.abort_all();
             }
             Err(_) => {}
@@ -244,6 +182,11 @@ async fn drain(server: &Inner, shared: &Shared, mut connections: JoinSet<()>) ->
         open,
         cut: usize::try_from(cut).unwrap_or(usize::MAX),
     }
+}
+
+/// Whether connections should have ended by themselves some moments ago.
+fn is_overdue(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| deadline.elapsed() > Duration::from_millis(200))
 }
 
 fn log_panic(ended: Result<(), JoinError>) {

@@ -185,7 +185,7 @@ async fn serve<IO, S, B>(
     if let (Some(trust), Some(handshaker)) = (trust, &shared.handshaker) {
         let current = handshaker.material.current();
         if !Arc::ptr_eq(current.trust(), &trust)
-            && !super::accept::judge(server, entry, current.trust())
+            && !super::shrink::judge(server, entry, current.trust())
         {
             return;
         }

@@ -2,9 +2,9 @@
 
 use std::time::SystemTime;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-use crate::clock::{rfc3339, serialize_time};
+use crate::clock::{serialize_optional_time, serialize_time};
 use crate::identity::Fingerprint;
 use crate::material::{Material, Root};
 
@@ -16,7 +16,7 @@ pub struct MaterialStatus {
     /// Changes taken into use since the start.
     pub reloads: u64,
     /// When the last change was taken into use.
-    #[serde(serialize_with = "optional_time")]
+    #[serde(serialize_with = "serialize_optional_time")]
     pub last_reload: Option<SystemTime>,
     /// Changes that failed their checks since the start, of both units.
     pub failures: u64,
@@ -94,11 +94,4 @@ impl MaterialStatus {
             .or(self.trust.last_error.as_ref())
             .map(String::as_str)
     }
-}
-
-fn optional_time<S: Serializer>(
-    time: &Option<SystemTime>,
-    serializer: S,
-) -> Result<S::Ok, S::Error> {
-    time.map(rfc3339).serialize(serializer)
 }

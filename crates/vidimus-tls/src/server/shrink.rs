@@ -1,0 +1,87 @@
+//! What happens to live connections when the roots change.
+//!
+//! A long-lived connection would keep a peer's access for as long as it likes: every chain is judged again, along any
+//! path, and a connection whose chain no longer holds is ended. Others never notice.
+
+use std::future;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use super::registry::Entry;
+use super::{Inner, Security};
+use crate::material::{Material, Root, Trust};
+
+/// Follows the roots of a server. What was seen last outlives each wait, so that no change is missed between two of them.
+pub(super) struct Follower(Option<(watch::Receiver<Arc<Material>>, Arc<Trust>)>);
+
+impl Follower {
+    pub(super) fn of(security: &Security) -> Self {
+        match security {
+            Security::Mutual { material, .. } => {
+                let receiver = material.subscribe();
+                let seen = Arc::clone(receiver.borrow().trust());
+                Self(Some((receiver, seen)))
+            }
+            Security::Plaintext(_) | Security::Local(_) => Self(None),
+        }
+    }
+
+    /// Waits until the roots are others than those seen last. Cancel-safe.
+    pub(super) async fn changed(&mut self) -> Arc<Trust> {
+        let Some((receiver, seen)) = &mut self.0 else {
+            return future::pending().await;
+        };
+        loop {
+            let now = Arc::clone(receiver.borrow_and_update().trust());
+            if !Arc::ptr_eq(&now, seen) {
+                *seen = Arc::clone(&now);
+                return now;
+            }
+            if receiver.changed().await.is_err() {
+                return future::pending().await;
+            }
+        }
+    }
+}
+
+/// Judges every connection again after the roots changed.
+pub(super) fn sweep(server: &Inner, trust: &Trust) {
+    for entry in server.registry.entries() {
+        judge(server, &entry, trust);
+    }
+}
+
+/// Whether the connection's peer is still trusted, along any path; if not, the connection is ended.
+pub(super) fn judge(server: &Inner, entry: &Entry, trust: &Trust) -> bool {
+    let Some(chain) = &entry.chain else {
+        return true;
+    };
+    // Pinned peers have no anchor, and no root that could be taken away.
+    let Some(anchor) = entry.anchor() else {
+        return true;
+    };
+    if trust.find(anchor).is_some_and(Root::is_authority) {
+        return true;
+    }
+    match chain.judge(trust, server.clock.now()) {
+        Ok(anew) => {
+            entry.set_anchor(anew.anchor());
+            true
+        }
+        Err(refusal) => {
+            server.counters.withdrawn.add();
+            tracing::warn!(
+                audit = true,
+                connection = %entry.id,
+                remote = entry.remote,
+                peer = entry.peer.label(),
+                error = %refusal,
+                "connection ended: its peer is no longer trusted"
+            );
+            entry.withdraw(Instant::now().checked_add(server.limits.withdrawal_grace));
+            false
+        }
+    }
+}

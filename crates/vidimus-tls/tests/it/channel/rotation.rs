@@ -1,0 +1,233 @@
+//! New material moves new calls to a new connection, and disturbs nobody.
+
+use std::time::Duration;
+
+use tonic::Code;
+use vidimus_proto::testkit::v1::echo_client::EchoClient;
+use vidimus_testkit::{Authority, Pki, wait_until_async};
+use vidimus_tls::channel::{Channel, ChannelState, ClientTls};
+use vidimus_tls::clock::Clock;
+use vidimus_tls::identity::Fingerprint;
+use vidimus_tls::material::{Trust, Usage};
+use vidimus_tls::watch::MaterialWatch;
+
+use super::server::{TestServer, rustls_config};
+use super::{assert_status, build, call, client_leaf, material, server_leaf};
+use crate::support::{DEADLINE, SERVER, request, soon};
+
+const QUICK: Duration = Duration::from_millis(1);
+
+fn channel(server: &TestServer, watch: MaterialWatch) -> Channel {
+    build(
+        Channel::builder(&server.target(), SERVER, ClientTls::Watch(watch))
+            .rotation_jitter(QUICK)
+            .backoff(QUICK, QUICK),
+    )
+}
+
+/// The generations of the live connections, the current one's first.
+fn generations(channel: &Channel) -> Vec<u64> {
+    let mut connections = channel.status().connections;
+    connections.sort_by_key(|connection| !connection.current);
+    connections
+        .iter()
+        .filter_map(|connection| connection.generation)
+        .collect()
+}
+
+async fn until_generations(channel: &Channel, expected: &[u64]) {
+    wait_until_async(DEADLINE, || async {
+        let found = generations(channel);
+        if found == expected {
+            Ok(())
+        } else {
+            Err(format!("{found:?}, not {expected:?}"))
+        }
+    })
+    .await;
+}
+
+/// V10, T4. The stream that runs when the certificate is renewed goes on; new calls present the new certificate; the old
+/// connection ends with the stream. Nobody called in between: the channel moves by itself.
+#[tokio::test]
+async fn a_renewed_certificate_moves_new_calls_to_a_new_connection() {
+    let pki = Pki::new("Example");
+    let server = TestServer::mutual(rustls_config(&server_leaf(&pki), &pki.root)).await;
+    let (old, new) = (client_leaf(&pki), client_leaf(&pki));
+    let (watch, mut publisher) = MaterialWatch::from_memory(material(&old, &[&pki.root]));
+    let channel = channel(&server, watch);
+    let print = |leaf: &vidimus_testkit::Credential| Fingerprint::of(leaf.leaf_der()).to_string();
+    assert_eq!(call(&channel).await.expect("a call"), print(&old));
+    let mut endless = request("stream");
+    endless.delay_milliseconds = 1;
+    let mut client = EchoClient::new(channel.clone());
+    let mut stream = soon("a stream", client.server_stream(endless))
+        .await
+        .expect("a stream")
+        .into_inner();
+    soon("an answer", stream.message())
+        .await
+        .expect("no error")
+        .expect("an answer");
+
+    publisher
+        .replace_identity(
+            new.chain_pem().as_bytes(),
+            new.key_pem().as_bytes(),
+            Usage::Client,
+            &Clock::system(),
+        )
+        .expect("a good identity");
+    until_generations(&channel, &[2, 1]).await;
+    assert_eq!(call(&channel).await.expect("a call"), print(&new));
+    for _ in 0..20 {
+        let answer = soon("an answer", stream.message())
+            .await
+            .expect("no error")
+            .expect("an answer");
+        assert_eq!(answer.peer, print(&old));
+    }
+    assert_eq!(server.open(), 2);
+    drop(stream);
+    until_generations(&channel, &[2]).await;
+    wait_until_async(DEADLINE, || async {
+        let open = server.open();
+        if open == 1 {
+            Ok(())
+        } else {
+            Err(format!("{open} connections are open"))
+        }
+    })
+    .await;
+    let counters = channel.status().counters;
+    assert_eq!(
+        (
+            counters.connects,
+            counters.resends,
+            counters.connect_failures
+        ),
+        (2, 0, 0)
+    );
+}
+
+/// New material that the server refuses, or under which the server is refused, leaves the old connection in use, and the
+/// status says why.
+#[tokio::test]
+async fn material_that_does_not_connect_leaves_the_old_connection_in_use() {
+    let pki = Pki::new("Example");
+    let server = TestServer::mutual(rustls_config(&server_leaf(&pki), &pki.root)).await;
+    let leaf = client_leaf(&pki);
+    let (watch, mut publisher) = MaterialWatch::from_memory(material(&leaf, &[&pki.root]));
+    let channel = channel(&server, watch);
+    call(&channel).await.expect("a call");
+    let replaced = |root: &Authority| {
+        let clock = Clock::system();
+        Trust::from_pem(root.pem().as_bytes(), clock.now()).expect("a root")
+    };
+    publisher.replace_trust(replaced(&Authority::root("Other")), &Clock::system());
+    wait_until_async(DEADLINE, || async {
+        let failures = channel.status().counters.connect_failures;
+        if failures >= 2 {
+            Ok(())
+        } else {
+            Err(format!("{failures} attempts"))
+        }
+    })
+    .await;
+    call(&channel).await.expect("the old connection serves on");
+    let status = channel.status();
+    assert_eq!(
+        (status.state, status.generation),
+        (ChannelState::Ready, Some(2))
+    );
+    assert_eq!(generations(&channel), [1]);
+    let reason = status.counters.last_connect_failure.expect("a reason");
+    assert!(
+        reason.contains("certificate of the server refused"),
+        "{reason}"
+    );
+
+    publisher.replace_trust(replaced(&pki.root), &Clock::system());
+    until_generations(&channel, &[3]).await;
+}
+
+/// A closed channel lets what runs finish, takes nothing new, and says goodbye to the server.
+#[tokio::test]
+async fn a_closed_channel_finishes_its_calls_and_takes_no_more() {
+    let pki = Pki::new("Example");
+    let server = TestServer::mutual(rustls_config(&server_leaf(&pki), &pki.root)).await;
+    let channel = channel(
+        &server,
+        MaterialWatch::fixed(material(&client_leaf(&pki), &[&pki.root])),
+    );
+    let mut slow = request("slow");
+    slow.delay_milliseconds = 300;
+    let mut client = EchoClient::new(channel.clone());
+    let running = async {
+        soon("the running call", client.unary(slow))
+            .await
+            .expect("the running call finishes");
+    };
+    let closing = async {
+        wait_until_async(DEADLINE, || async {
+            if server.log.count("slow") == 1 {
+                Ok(())
+            } else {
+                Err("not called yet")
+            }
+        })
+        .await;
+        soon("the end", channel.close(DEADLINE)).await;
+    };
+    tokio::join!(running, closing);
+    assert_status(
+        call(&channel).await,
+        Code::Unavailable,
+        &["the channel was closed"],
+    );
+    assert_eq!(channel.status().state, ChannelState::Closed);
+    wait_until_async(DEADLINE, || async {
+        let open = server.open();
+        if open == 0 {
+            Ok(())
+        } else {
+            Err(format!("{open} connections are open"))
+        }
+    })
+    .await;
+}
+
+/// A channel that is dropped takes its connections with it, but not before its last stream has ended.
+#[tokio::test]
+async fn a_dropped_channel_leaves_nothing_behind() {
+    let pki = Pki::new("Example");
+    let server = TestServer::mutual(rustls_config(&server_leaf(&pki), &pki.root)).await;
+    let channel = channel(
+        &server,
+        MaterialWatch::fixed(material(&client_leaf(&pki), &[&pki.root])),
+    );
+    let mut endless = request("stream");
+    endless.delay_milliseconds = 1;
+    let mut client = EchoClient::new(channel);
+    let mut stream = soon("a stream", client.server_stream(endless))
+        .await
+        .expect("a stream")
+        .into_inner();
+    drop(client);
+    for _ in 0..20 {
+        soon("an answer", stream.message())
+            .await
+            .expect("no error")
+            .expect("an answer");
+    }
+    drop(stream);
+    wait_until_async(DEADLINE, || async {
+        let open = server.open();
+        if open == 0 {
+            Ok(())
+        } else {
+            Err(format!("{open} connections are open"))
+        }
+    })
+    .await;
+}

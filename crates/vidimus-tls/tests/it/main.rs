@@ -1,0 +1,24 @@
+//! The public API of the mutual TLS runtime, tried with clients and certificates that are not its own.
+
+#[cfg(test)]
+mod accept;
+#[cfg(test)]
+mod channel;
+#[cfg(test)]
+mod drain;
+#[cfg(test)]
+mod local;
+#[cfg(test)]
+mod material;
+#[cfg(test)]
+mod pinned;
+#[cfg(test)]
+mod policy;
+#[cfg(test)]
+mod posture;
+#[cfg(test)]
+mod shrink;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod watch;

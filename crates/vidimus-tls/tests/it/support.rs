@@ -1,0 +1,351 @@
+//! What the themes share: a running server, a TLS client that is not ours, and the log.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_util::sync::CancellationToken;
+use tonic::service::Routes;
+use tonic::transport::{Channel, Endpoint};
+use vidimus_proto::testkit::v1::echo_client::EchoClient;
+use vidimus_proto::testkit::v1::{EchoRequest, EchoResponse};
+use vidimus_testkit::echo::EchoLog;
+use vidimus_testkit::{Authority, Credential, EchoService, Pki};
+use vidimus_tls::identity::PeerIdentity;
+use vidimus_tls::material::{MaterialFiles, Usage};
+use vidimus_tls::policy::AllowList;
+use vidimus_tls::server::{Drained, Limits, Security, Server};
+use vidimus_tls::watch::{MaterialWatch, WatchOptions};
+
+/// No test waits longer for anything; a healthy run needs a small part of it.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
+
+/// The name in every server certificate here.
+pub(crate) const SERVER: &str = "server.test";
+
+/// Awaits with the common deadline.
+pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
+    match timeout(DEADLINE, future).await {
+        Ok(output) => output,
+        Err(_) => panic!("{what}: not within {DEADLINE:?}"),
+    }
+}
+
+/// An echo server on a port of its own, with everything it needs to run.
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) server: Server,
+    pub(crate) log: EchoLog,
+    shutdown: CancellationToken,
+    tasks: JoinSet<Option<Drained>>,
+}
+
+/// How a server is to be started.
+#[derive(Default)]
+pub(crate) struct Setup {
+    pub(crate) allow: &'static str,
+    pub(crate) limits: Limits,
+}
+
+impl Running {
+    /// Serves with the given security.
+    pub(crate) async fn start(security: Security, setup: Setup) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let address = listener.local_addr().expect("the port's address");
+        let server = Server::builder(security)
+            .allow_list(AllowList::parse(setup.allow))
+            .limits(setup.limits)
+            .build();
+        let service = EchoService::new(|extensions| {
+            extensions
+                .get::<PeerIdentity>()
+                .map_or_else(|| "none".to_owned(), PeerIdentity::label)
+        });
+        let log = service.log();
+        let routes = Routes::new(service.into_server());
+        let shutdown = CancellationToken::new();
+        let mut tasks = JoinSet::new();
+        let (serving, token) = (server.clone(), shutdown.clone());
+        tasks.spawn(async move {
+            let drained = serving.serve(listener.into(), routes, token).await;
+            Some(drained.expect("the server serves"))
+        });
+        Self {
+            address,
+            server,
+            log,
+            shutdown,
+            tasks,
+        }
+    }
+
+    /// Serves with material from a folder that is followed.
+    pub(crate) async fn follow(dir: &Path, setup: Setup) -> (Self, MaterialWatch) {
+        let (watch, driver) =
+            MaterialWatch::start(MaterialFiles::in_dir(dir), Usage::Server, quick())
+                .await
+                .expect("good material");
+        let mut running = Self::start(Security::mutual(watch.clone()), setup).await;
+        let token = running.shutdown.clone();
+        running.tasks.spawn(async move {
+            driver.run(token).await;
+            None
+        });
+        (running, watch)
+    }
+
+    /// Begins the shutdown and waits for its end.
+    pub(crate) async fn stop(mut self) -> Drained {
+        self.shutdown.cancel();
+        let mut drained = None;
+        while let Some(ended) = soon("the server's end", self.tasks.join_next()).await {
+            drained = ended.expect("no task panics").or(drained);
+        }
+        drained.expect("the server's own task")
+    }
+
+    pub(crate) fn begin_shutdown(&self) {
+        self.shutdown.cancel();
+    }
+}
+
+/// Watch timings that make a test short; what is shortened is only how long quiet takes.
+pub(crate) fn quick() -> WatchOptions {
+    WatchOptions {
+        poll: Duration::from_millis(200),
+        settle: Duration::from_millis(20),
+        ..WatchOptions::default()
+    }
+}
+
+/// A PKI with a server's material in a folder.
+pub(crate) struct World {
+    pub(crate) pki: Pki,
+    pub(crate) dir: tempfile::TempDir,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let pki = Pki::new("Example");
+        let dir = tempfile::tempdir().expect("a folder");
+        let world = Self { pki, dir };
+        world
+            .server_leaf()
+            .write_dir(world.dir.path(), &[&world.pki.root]);
+        world
+    }
+
+    pub(crate) fn server_leaf(&self) -> Credential {
+        self.pki.leaf("server").dns(SERVER).server().issue()
+    }
+
+    pub(crate) fn client(&self) -> Client {
+        Client::new(&self.pki.root)
+            .with(&self.pki.leaf("client").dns("client.test").client().issue())
+    }
+}
+
+/// A TLS client made of plain rustls, with none of the crate's own configuration.
+#[derive(Clone)]
+pub(crate) struct Client {
+    roots: RootCertStore,
+    identity: Option<(Vec<CertificateDer<'static>>, Vec<u8>)>,
+    pub(crate) alpn: Vec<&'static [u8]>,
+    resumption: Option<rustls::client::Resumption>,
+}
+
+impl Client {
+    pub(crate) fn new(root: &Authority) -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add(root.der().to_vec().into()).expect("a root");
+        Self {
+            roots,
+            identity: None,
+            alpn: vec![b"h2"],
+            resumption: None,
+        }
+    }
+
+    pub(crate) fn trusting(mut self, root: &Authority) -> Self {
+        self.roots.add(root.der().to_vec().into()).expect("a root");
+        self
+    }
+
+    pub(crate) fn with(mut self, credential: &Credential) -> Self {
+        let chain = credential
+            .chain_der()
+            .iter()
+            .cloned()
+            .map(CertificateDer::from)
+            .collect();
+        self.identity = Some((chain, credential.key_der().to_vec()));
+        self
+    }
+
+    pub(crate) fn alpn(mut self, alpn: &[&'static [u8]]) -> Self {
+        self.alpn = alpn.to_vec();
+        self
+    }
+
+    pub(crate) fn resuming(mut self) -> Self {
+        self.resumption = Some(rustls::client::Resumption::in_memory_sessions(8));
+        self
+    }
+
+    fn config(&self) -> Arc<ClientConfig> {
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let time = Arc::new(rustls::time_provider::DefaultTimeProvider);
+        let builder = ClientConfig::builder_with_details(provider, time)
+            .with_safe_default_protocol_versions()
+            .expect("protocol versions")
+            .with_root_certificates(self.roots.clone());
+        let mut config = match &self.identity {
+            Some((chain, key)) => {
+                let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.clone()));
+                builder
+                    .with_client_auth_cert(chain.clone(), key)
+                    .expect("a client identity")
+            }
+            None => builder.with_no_client_auth(),
+        };
+        config.alpn_protocols = self.alpn.iter().map(|name| name.to_vec()).collect();
+        if let Some(resumption) = &self.resumption {
+            config.resumption = resumption.clone();
+        }
+        Arc::new(config)
+    }
+
+    /// The TLS handshake alone.
+    pub(crate) async fn connect(&self, address: SocketAddr) -> io::Result<TlsStream<TcpStream>> {
+        let tcp = TcpStream::connect(address).await?;
+        tcp.set_nodelay(true)?;
+        let name = ServerName::try_from(SERVER).expect("a name");
+        soon(
+            "the handshake",
+            TlsConnector::from(self.config()).connect(name, tcp),
+        )
+        .await
+    }
+
+    /// What becomes of a connection whose client writes at once and then reads: `None` if the server speaks HTTP/2, else
+    /// the name of the alert or what else the client saw.
+    pub(crate) async fn refusal(&self, address: SocketAddr) -> Option<String> {
+        let outcome = async {
+            let mut stream = self.connect(address).await?;
+            stream
+                .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
+                .await?;
+            stream.flush().await?;
+            let mut byte = [0; 1];
+            match stream.read(&mut byte).await? {
+                0 => Err(io::Error::other("closed")),
+                _ => Ok(()),
+            }
+        };
+        match soon("an answer or a refusal", outcome).await {
+            Ok(()) => None,
+            Err(error) => Some(alert_name(error)),
+        }
+    }
+
+    /// A gRPC client over one connection, made now.
+    pub(crate) async fn echo(&self, address: SocketAddr) -> EchoClient<Channel> {
+        EchoClient::new(self.channel(address).await.expect("a connection"))
+    }
+
+    pub(crate) async fn channel(
+        &self,
+        address: SocketAddr,
+    ) -> Result<Channel, tonic::transport::Error> {
+        let client = self.clone();
+        let connector = tower::service_fn(move |_| {
+            let client = client.clone();
+            async move { client.connect(address).await.map(TokioIo::new) }
+        });
+        Endpoint::from_static("http://server.test")
+            .connect_with_connector(connector)
+            .await
+    }
+}
+
+fn alert_name(error: io::Error) -> String {
+    let text = error.to_string();
+    match error.downcast::<rustls::Error>() {
+        Ok(rustls::Error::AlertReceived(alert)) => format!("{alert:?}"),
+        Ok(other) => other.to_string(),
+        Err(_) => text,
+    }
+}
+
+pub(crate) fn request(message: &str) -> EchoRequest {
+    EchoRequest {
+        message: message.to_owned(),
+        ..EchoRequest::default()
+    }
+}
+
+/// One unary call; the server's view of the caller.
+pub(crate) async fn call(client: &mut EchoClient<Channel>) -> Result<EchoResponse, tonic::Status> {
+    let called = soon("a call", client.unary(request("hello"))).await?;
+    Ok(called.into_inner())
+}
+
+/// The log lines of the current thread while it lives.
+pub(crate) struct LogCapture {
+    lines: Arc<Mutex<Vec<u8>>>,
+    _guard: tracing::subscriber::DefaultGuard,
+}
+
+impl LogCapture {
+    pub(crate) fn start() -> Self {
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let writer = Arc::clone(&lines);
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_max_level(tracing::Level::DEBUG)
+            .with_writer(move || Writer(Arc::clone(&writer)))
+            .finish();
+        Self {
+            lines,
+            _guard: tracing::subscriber::set_default(subscriber),
+        }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.lines.lock().expect("the lines")).into_owned()
+    }
+
+    /// The lines that contain all of `parts`.
+    pub(crate) fn lines_with(&self, parts: &[&str]) -> Vec<String> {
+        let text = self.text();
+        let fitting = text
+            .lines()
+            .filter(|line| parts.iter().all(|part| line.contains(part)));
+        fitting.map(str::to_owned).collect()
+    }
+}
+
+struct Writer(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Writer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("the lines").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
