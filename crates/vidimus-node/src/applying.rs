@@ -126,16 +126,18 @@ impl Node {
                 .checked_add(DAY * profile.validity_days);
             end_of_new.is_none_or(|new| new > end)
         };
-        let profiles = config.pki.profiles.iter().filter(overruns);
-        profiles
-            .map(|profile| {
-                format!(
-                    "profile {}: {} days from now are past this CA's own end on {}",
-                    profile.name,
-                    profile.validity_days,
-                    time::rfc3339(end)
-                )
-            })
-            .collect()
+        let profiles = config.pki.profiles.iter().filter(overruns).map(|profile| {
+            format!(
+                "profile {}: {} days from now are past this CA's own end on {}",
+                profile.name,
+                profile.validity_days,
+                time::rfc3339(end)
+            )
+        });
+        let parent = config.pki.parent.as_ref();
+        let strays = parent.filter(|parent| !identity.leads_to(parent)).map(|_| {
+            "pki.parent: this CA's present chain leads elsewhere; rotate its key to move below the new parent".to_owned()
+        });
+        profiles.chain(strays).collect()
     }
 }

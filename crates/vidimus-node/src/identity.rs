@@ -241,6 +241,14 @@ impl CaIdentity {
         self.chain.anchor()
     }
 
+    /// Whether the chain leads to this parent.
+    pub(crate) fn leads_to(&self, parent: &Parent) -> bool {
+        self.chain.0.iter().skip(1).any(|der| match parent {
+            Parent::Certificate(pinned) => pinned == der,
+            Parent::Sha256(pinned) => AdminPin::of_certificate(der).as_bytes() == pinned,
+        })
+    }
+
     /// [`Self::anchor_der`] in PEM.
     #[must_use]
     pub fn anchor_pem(&self) -> String {

@@ -33,7 +33,7 @@ const METHOD: &str = "internal/ManagementCertificate";
 const VALIDITY_DAYS: u32 = 90;
 
 /// How often the renewal looks whether it is time.
-const LOOK: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_secs(5);
 
 /// Why there is no server certificate.
 #[derive(Debug, thiserror::Error)]

@@ -19,9 +19,11 @@ async fn a_root_signs_itself() {
     let root = house.root().await;
     openssl_verifies(&house, &root, &root);
     let file = house.write("root.pem", &root);
-    let text = openssl(["x509", "-in", &file, "-noout", "-text"])
-        .success()
-        .stdout_text();
+    let text = openssl([
+        "x509", "-in", &file, "-noout", "-text", "-nameopt", "RFC2253",
+    ])
+    .success()
+    .stdout_text();
     assert!(
         text.contains("Issuer: CN=Root") && text.contains("Subject: CN=Root"),
         "{text}"

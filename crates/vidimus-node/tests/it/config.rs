@@ -185,7 +185,7 @@ const BAD_FIELDS: &[(&str, &str, &str)] = &[
     (
         "path_len: 0",
         "path_len: 256",
-        "38:51: pki.profiles[1].basic_constraints.path_len",
+        "38:50: pki.profiles[1].basic_constraints.path_len",
     ),
 ];
 

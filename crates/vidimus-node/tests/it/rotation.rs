@@ -44,9 +44,12 @@ async fn a_rotated_ca_issues_under_its_new_root_and_keeps_its_past() {
 
     let text = config_text(Role::Issuing, "Issuing", Some(&new_root));
     config::parse("new.yaml", &text).unwrap();
+    let applied = client.apply_config(&text).await.unwrap();
+    assert!(!applied.requires_reboot, "the parent is hot");
     assert!(
-        !client.apply_config(&text).await.unwrap().requires_reboot,
-        "the parent is hot"
+        applied.warnings[0].contains("rotate its key"),
+        "{:?}",
+        applied.warnings
     );
     let done = client.complete_key_rotation(&chain).await.unwrap();
     assert!(!done.serial_hex.is_empty());
