@@ -13,15 +13,10 @@ use vidimus_fs::{
 use vidimus_keys::file::{FileKey, KeyError};
 use vidimus_store::{Store, StoreError};
 use vidimus_x509::{
-    csr::{CsrError, VerifiedCsr},
-    issue::{self, PlanError, RequestError, RequestNames},
-    issuer::{Issuer, IssuerError},
+    issue::{self, PlanError},
     key::KeyAlgorithm,
     pem,
-    profile::{
-        BasicConstraints, ExtendedKeyUsage, KeyUsage, Profile, StaticSans, SubjectFields,
-        ValidityPolicy,
-    },
+    profile::SubjectFields,
     serial::{Serial, SerialError},
     signer::{SignError, Signer as _},
 };
@@ -37,15 +32,9 @@ const PIN: &str = "admin_certificate_sha256";
 /// Why there is no administrator.
 #[derive(Debug, thiserror::Error)]
 pub enum AdminError {
-    /// The request for it is refused by our own rules.
-    #[error(transparent)]
-    Csr(#[from] CsrError),
     /// The folder can't be used.
     #[error(transparent)]
     Dir(#[from] DirError),
-    /// The throw-away issuer can't be used.
-    #[error(transparent)]
-    Issuer(#[from] IssuerError),
     /// The key can't be made.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -58,9 +47,6 @@ pub enum AdminError {
     /// A file can't be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The request can't be made.
-    #[error(transparent)]
-    Request(#[from] RequestError),
     /// No serial number.
     #[error(transparent)]
     Serial(#[from] SerialError),
@@ -134,42 +120,13 @@ pub(crate) fn write_anchor(data: &DataDir, anchor_pem: &str) -> Result<(), Admin
     Ok(())
 }
 
-/// An end-entity certificate signed by its own key.
-///
-/// The rules only know leaves below an issuer: the issuer is a certificate of the same name and key that is dropped at
-/// once, so the result has issuer = subject and verifies under its own key.
 fn self_signed(key: &FileKey, name: &str, now: SystemTime) -> Result<Vec<u8>, AdminError> {
-    let random = SystemRandom::new();
     let subject = SubjectFields {
         common_name: format!("{name} administrator").chars().take(64).collect(),
         ..SubjectFields::default()
     };
-    let serial = Serial::random(&random)?;
-    let own = issue::root_plan(&subject, key.spki_der(), 30, now, serial)?.sign(key)?;
-    let issuer = Issuer::from_certificate(own.der())?;
-    let csr = issue::request(&subject, &RequestNames::default(), key)?;
-    let plan = profile().certificate(
-        &VerifiedCsr::parse(&csr)?,
-        &RequestNames::default(),
-        &issuer,
-        now,
-        Serial::random(&random)?,
-    )?;
+    let serial = Serial::random(&SystemRandom::new())?;
+    let spki = key.spki_der();
+    let plan = issue::self_signed_client_plan(&subject, spki, VALIDITY_DAYS, now, serial)?;
     Ok(plan.sign(key)?.der().to_vec())
-}
-
-fn profile() -> Profile {
-    Profile {
-        name: "vidimus/administrator".to_owned(),
-        key_alg: KeyAlgorithm::EcdsaP384,
-        subject: SubjectFields::default(),
-        validity_days: VALIDITY_DAYS,
-        validity_policy: ValidityPolicy::Cap,
-        basic_constraints: BasicConstraints::default(),
-        key_usage: vec![KeyUsage::DigitalSignature],
-        ext_key_usage: vec![ExtendedKeyUsage::ClientAuth],
-        sans: StaticSans::default(),
-        allow_request_sans: false,
-        extra_extensions: Vec::new(),
-    }
 }
