@@ -7,11 +7,12 @@ use vidimus_testkit::{command, free_port};
 use crate::{build, markdown, repository};
 
 /// The pages that follow each other, in this order.
-const PAGES: [&str; 5] = [
+const PAGES: [&str; 6] = [
     "set-up-a-ca",
     "issue-a-leaf",
     "sign-a-subordinate",
     "check-tls-files",
+    "run-a-provider",
     "verify-the-audit-log",
 ];
 
@@ -41,8 +42,10 @@ fn the_how_to_pages_can_be_followed() {
             script.push('\n');
         }
     }
-    // The book names the usual port; here it may be taken.
-    let script = script.replace("9550", &free_port().to_string());
+    // The book names the usual ports; here they may be taken.
+    for port in ["9550", "9443", "8080"] {
+        script = script.replace(port, &free_port().to_string());
+    }
     // `timeout` reaches the whole group of processes.
     let mut bash = Command::new("timeout");
     bash.args(["120", "bash", "-c"])

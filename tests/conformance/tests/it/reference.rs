@@ -1,7 +1,7 @@
 //! Reference pages against the program: the command line's page is what the program prints, and every machine
 //! config in the book is one that the node accepts.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use vidimus_testkit::command;
 
@@ -35,6 +35,24 @@ fn the_page_of_the_command_line_is_what_the_program_prints() {
         page,
         "{PAGE} is out of date: run `make reference` and look at the difference"
     );
+}
+
+#[test]
+fn every_variable_of_the_command_line_is_on_the_page_of_variables() {
+    let page = repository::read("docs/src/reference/environment.md");
+    let reference = repository::read(PAGE);
+    let named: BTreeSet<&str> = reference
+        .split("[env: ")
+        .skip(1)
+        .filter_map(|rest| rest.split(['=', ']']).next())
+        .collect();
+    assert!(named.len() > 3, "only {named:?} found");
+    for name in named {
+        assert!(
+            page.contains(&format!("| `{name}` |")),
+            "{name} is not on the page"
+        );
+    }
 }
 
 #[test]
