@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+pub(crate) use error::error_chain;
 pub use error::{IdentityError, MaterialError, TrustError};
 pub use files::MaterialFiles;
 pub use identity::Identity;

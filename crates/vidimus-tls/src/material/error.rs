@@ -145,6 +145,33 @@ pub enum IdentityError {
     },
 }
 
+impl IdentityError {
+    /// The text without the time of the check, which alone makes no other error.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Expired {
+                path, not_after, ..
+            } => format!("{} expired at {}", path.display(), rfc3339(*not_after)),
+            Self::NotYetValid {
+                path, not_before, ..
+            } => format!("{} begins at {}", path.display(), rfc3339(*not_before)),
+            other => error_chain(other),
+        }
+    }
+}
+
+/// An error and its causes in one line.
+pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        next = cause.source();
+    }
+    text
+}
+
 /// Why a set of roots was not taken into use.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -26,6 +26,9 @@ const MAX_LINGERING: usize = 256;
 /// The pauses after an error of `accept`: the first one and the longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 
+/// What a task gets to notice that its connection is over.
+const MOMENT: Duration = Duration::from_secs(1);
+
 /// How a server's connections ended after its shutdown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Drained {
@@ -97,8 +100,7 @@ fn share(server: &Arc<Inner>) -> Shared {
             clients: clients.clone(),
             clock: server.clock.clone(),
             timeout: limits.handshake_timeout,
-            permits: Semaphore::new(limits.max_handshakes.max(1)),
-            pending: Pending::new(limits.max_pending),
+            pending: Pending::new(limits.max_handshakes, limits.max_handshakes_per_source),
         }),
         Security::Plaintext(_) | Security::Local(_) => None,
     };
@@ -108,6 +110,7 @@ fn share(server: &Arc<Inner>) -> Shared {
         lingering: Semaphore::new(MAX_LINGERING),
         failure_log: LogLimit::default(),
         calls: TaskTracker::new(),
+        closing: CancellationToken::new(),
     }
 }
 
@@ -152,29 +155,24 @@ fn turn_away(server: &Inner) {
     }
 }
 
-/// Tells every connection to end and waits for it, up to the drain's time-out.
+/// Tells every connection to end and waits for it, up to the drain's time-out and a moment more.
 async fn drain(server: &Inner, shared: &Shared, mut connections: JoinSet<()>) -> Drained {
-    let open = connections.len();
+    let open = server.registry.len();
     let cut_before = server.counters.cut.value();
-    let deadline = Instant::now().checked_add(server.limits.drain_timeout);
-    // Handshakes end by their own time-out; what is registered meanwhile is told as well.
-    while !connections.is_empty() {
-        server.registry.drain_where(|_| true, deadline);
-        match timeout(Duration::from_millis(100), connections.join_next()).await {
-            Ok(Some(ended)) => log_panic(ended),
-            Ok(None) => break,
-            Err(_) if is_overdue(deadline) => {
-                connections.abort_all();
-            }
-            Err(_) => {}
+    shared.closing.cancel();
+    let longest = server.limits.drain_timeout.saturating_add(MOMENT);
+    let ended = timeout(longest, async {
+        while let Some(ended) = connections.join_next().await {
+            log_panic(ended);
         }
+    });
+    if ended.await.is_err() {
+        tracing::error!("connections did not end at their deadline; their tasks are aborted");
+        connections.shutdown().await;
     }
     shared.calls.close();
     // Calls end with their connection; this is for the moment it takes them to notice.
-    if timeout(Duration::from_secs(1), shared.calls.wait())
-        .await
-        .is_err()
-    {
+    if timeout(MOMENT, shared.calls.wait()).await.is_err() {
         tracing::warn!("calls were still running when their connections had ended");
     }
     let cut = server.counters.cut.value().saturating_sub(cut_before);
@@ -184,15 +182,34 @@ async fn drain(server: &Inner, shared: &Shared, mut connections: JoinSet<()>) ->
     }
 }
 
-/// Whether connections should have ended by themselves some moments ago.
-fn is_overdue(deadline: Option<Instant>) -> bool {
-    deadline.is_some_and(|deadline| deadline.elapsed() > Duration::from_millis(200))
-}
-
 fn log_panic(ended: Result<(), JoinError>) {
     if let Err(error) = ended
         && error.is_panic()
     {
         tracing::error!(error = %error, "a connection's task panicked");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::{LocalPeers, Server};
+
+    /// T17. Running out of file descriptors slows accepting down instead of spinning or ending; a peer's reset doesn't.
+    #[test]
+    fn accepting_pauses_longer_and_longer_without_file_descriptors() {
+        let server = Server::builder(Security::Local(LocalPeers::owner())).build();
+        let too_many = io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
+        let mut pause = Duration::ZERO;
+        let mut pauses = Vec::new();
+        for _ in 0..10 {
+            pause = after_error(&server.0, &too_many, pause);
+            pauses.push(pause.as_millis());
+        }
+        assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000]);
+        assert_eq!(server.stats().accept_errors, 10);
+        let reset = io::Error::from(io::ErrorKind::ConnectionAborted);
+        assert_eq!(after_error(&server.0, &reset, pause), Duration::ZERO);
+        assert_eq!(server.stats().accept_errors, 10);
     }
 }

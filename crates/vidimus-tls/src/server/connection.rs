@@ -16,6 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::failure::Failure;
@@ -40,6 +41,8 @@ pub(super) struct Shared {
     pub(super) failure_log: LogLimit,
     /// The calls that hyper runs on tasks of their own.
     pub(super) calls: TaskTracker,
+    /// Cancelled when the server shuts down.
+    pub(super) closing: CancellationToken,
 }
 
 /// Handshakes if need be, registers the connection and serves it to its end.
@@ -68,10 +71,18 @@ pub(super) async fn run<S, B>(
         since: now,
     };
     match (&shared.handshaker, &shared.server.security) {
-        (Some(handshaker), _) => match handshaker.accept(socket).await {
-            Ok(accepted) => serve_accepted(&shared, accepted, address, service).await,
-            Err(failure) => refuse(&shared, failure, address).await,
-        },
+        (Some(handshaker), _) => {
+            let source = address.map(|address| address.ip());
+            let outcome = tokio::select! {
+                outcome = handshaker.accept(socket, source) => outcome,
+                // Nothing has been promised to a peer in its handshake, and a silent one must not hold the shutdown up.
+                () = shared.closing.cancelled() => return,
+            };
+            match outcome {
+                Ok(accepted) => serve_accepted(&shared, accepted, address, service).await,
+                Err(failure) => refuse(&shared, failure, address).await,
+            }
+        }
         (None, Security::Local(peers)) => {
             if let Some(peer) = admitted(&socket, peers) {
                 let new = new(PeerIdentity::Unix(peer));
@@ -159,7 +170,10 @@ async fn refuse(shared: &Shared, failure: Failure, address: Option<SocketAddr>) 
     if let Some(socket) = failure.socket
         && let Ok(_permit) = shared.lingering.try_acquire()
     {
-        linger(socket).await;
+        tokio::select! {
+            () = linger(socket) => {}
+            () = shared.closing.cancelled() => {}
+        }
     }
 }
 
@@ -205,7 +219,7 @@ async fn serve<IO, S, B>(
         .max_header_list_size(limits.max_header_list_size);
     let service = PeerService::new(service, Arc::clone(server), Arc::clone(entry));
     let connection = builder.serve_connection(io, service);
-    let until = Until::new(entry, server, &spoke);
+    let until = Until::new(entry, shared, &spoke);
     drive(connection, until, entry, server).await;
 }
 
@@ -215,11 +229,13 @@ struct Until<'a> {
     age_grace: Duration,
     preface: Duration,
     spoke: &'a AtomicBool,
+    closing: &'a CancellationToken,
+    drain_timeout: Duration,
 }
 
 impl<'a> Until<'a> {
-    fn new(entry: &Entry, server: &Inner, spoke: &'a AtomicBool) -> Self {
-        let limits = &server.limits;
+    fn new(entry: &Entry, shared: &'a Shared, spoke: &'a AtomicBool) -> Self {
+        let limits = &shared.server.limits;
         Self {
             age: limits.max_connection_age.map(with_jitter),
             age_grace: limits.connection_age_grace,
@@ -231,6 +247,8 @@ impl<'a> Until<'a> {
                 }
             },
             spoke,
+            closing: &shared.closing,
+            drain_timeout: limits.drain_timeout,
         }
     }
 }
@@ -253,9 +271,13 @@ async fn drive<IO, S, B>(
     let mut preface = pin!(sleep(until.preface));
     let mut listening = true;
     let mut age = pin!(optional_sleep(until.age));
-    let mut aged = false;
+    let (mut draining, mut aged, mut closing) = (false, false, false);
     loop {
-        let deadline = control.borrow_and_update().deadline;
+        let told = *control.borrow_and_update();
+        if told.drain && !draining {
+            draining = true;
+            connection.as_mut().graceful_shutdown();
+        }
         tokio::select! {
             ended = connection.as_mut() => {
                 if let Err(error) = ended {
@@ -263,14 +285,15 @@ async fn drive<IO, S, B>(
                 }
                 return;
             }
-            changed = control.changed() => {
-                if changed.is_ok() && control.borrow().drain {
-                    connection.as_mut().graceful_shutdown();
-                }
-            }
+            // The sender is in the entry, which outlives this loop.
+            _ = control.changed() => {}
             () = &mut age, if !aged => {
                 aged = true;
                 entry.drain(Instant::now().checked_add(until.age_grace));
+            }
+            () = until.closing.cancelled(), if !closing => {
+                closing = true;
+                entry.drain(Instant::now().checked_add(until.drain_timeout));
             }
             () = &mut preface, if listening => {
                 listening = false;
@@ -279,7 +302,7 @@ async fn drive<IO, S, B>(
                     return;
                 }
             }
-            () = at(deadline) => {
+            () = at(told.deadline) => {
                 server.counters.cut.add();
                 tracing::info!(connection = %entry.id, remote = entry.remote, "connection closed hard at its deadline");
                 return;

@@ -24,9 +24,7 @@ pub(super) enum Cause {
     Closed,
     #[error("configuration")]
     Configuration(#[source] Error),
-    #[error(
-        "the connection was dropped to make room for newer ones before it sent its first message"
-    )]
+    #[error("the connection was dropped to make room for newer ones before its handshake was done")]
     Displaced,
     #[error("the client refused this server with the alert {0:?}")]
     ClientAlert(AlertDescription),

@@ -1,18 +1,18 @@
 //! One handshake, with the material of the moment in which the client's first message was complete.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::server::Acceptor;
 use tokio::io::AsyncWriteExt;
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout;
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::failure::{Cause, Failure};
-use super::pending::{Pending, Waiter};
+use super::pending::Pending;
 use super::socket::Socket;
 use crate::clock::Clock;
 use crate::config::{self, ALPN_H2, ClientAuth};
@@ -30,7 +30,6 @@ pub(super) struct Handshaker {
     pub(super) clients: ClientAuth,
     pub(super) clock: Clock,
     pub(super) timeout: Duration,
-    pub(super) permits: Semaphore,
     pub(super) pending: Arc<Pending>,
 }
 
@@ -44,31 +43,28 @@ pub(super) struct Accepted {
 }
 
 impl Handshaker {
-    pub(super) async fn accept(&self, socket: Socket) -> Result<Accepted, Failure> {
-        let waiter = self.pending.enter();
-        let deadline = Instant::now()
-            .checked_add(self.timeout)
-            .unwrap_or_else(Instant::now);
-        match timeout_at(deadline, self.handshake(socket, waiter)).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(Failure {
-                cause: Cause::Timeout {
-                    seconds: self.timeout.as_secs(),
-                },
-                socket: None,
-            }),
-        }
+    pub(super) async fn accept(
+        &self,
+        socket: Socket,
+        source: Option<IpAddr>,
+    ) -> Result<Accepted, Failure> {
+        let waiter = self.pending.enter(source);
+        let cause = tokio::select! {
+            outcome = timeout(self.timeout, self.handshake(socket)) => match outcome {
+                Ok(outcome) => return outcome,
+                Err(_) => Cause::Timeout { seconds: self.timeout.as_secs() },
+            },
+            () = waiter.displaced() => Cause::Displaced,
+        };
+        Err(Failure {
+            cause,
+            socket: None,
+        })
     }
 
-    async fn handshake(&self, socket: Socket, waiter: Waiter) -> Result<Accepted, Failure> {
+    async fn handshake(&self, socket: Socket) -> Result<Accepted, Failure> {
         let mut hello = std::pin::pin!(LazyConfigAcceptor::new(Acceptor::default(), socket));
-        let received = tokio::select! {
-            received = hello.as_mut() => received,
-            () = waiter.displaced() => {
-                return Err(Failure { cause: Cause::Displaced, socket: None });
-            }
-        };
-        let start = match received {
+        let start = match hello.as_mut().await {
             Ok(start) => start,
             Err(error) => {
                 return Err(Failure {
@@ -77,10 +73,6 @@ impl Handshaker {
                 });
             }
         };
-        drop(waiter);
-        // Only a client that has sent a whole ClientHello takes up a handshake's place.
-        let _permit = self.permits.acquire().await;
-
         // rustls lets a client that offers no protocol at all pass, so the listener looks itself.
         if let Err(cause) = offers_h2(start.client_hello().alpn()) {
             let mut socket = start.io;

@@ -7,10 +7,10 @@ use std::time::Duration;
 pub struct Limits {
     /// For a whole handshake, from accept to the last message.
     pub handshake_timeout: Duration,
-    /// Handshakes computed at the same time, counted from a complete `ClientHello`.
+    /// Sockets that have not finished their handshake. One more drops the oldest of them.
     pub max_handshakes: usize,
-    /// Sockets that have not finished their handshake. One more drops the oldest that has not sent its `ClientHello`.
-    pub max_pending: usize,
+    /// The same for one source address, so that one peer cannot take all places.
+    pub max_handshakes_per_source: usize,
     /// Connections being served. One more is closed at once.
     pub max_connections: usize,
     /// For the first byte of HTTP/2 after the handshake.
@@ -37,8 +37,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             handshake_timeout: Duration::from_secs(10),
-            max_handshakes: 64,
-            max_pending: 1024,
+            max_handshakes: 1024,
+            max_handshakes_per_source: 256,
             max_connections: 16_384,
             preface_timeout: Duration::from_secs(10),
             max_concurrent_streams: 1024,

@@ -1,54 +1,103 @@
-//! Sockets that have not sent a `ClientHello` yet: bounded, and the oldest goes first.
+//! Sockets whose handshake is not finished: bounded in all and by source, and the oldest goes first.
 //!
-//! A peer that connects and stays silent costs a socket. If a bound simply refused newcomers, a handful of silent peers
-//! would keep everybody out; dropping the oldest silent one keeps the door open.
+//! A peer that connects and falls silent costs a socket and, past its `ClientHello`, a little more. If a bound simply
+//! refused newcomers, a handful of silent peers would keep everybody out; a handshake that goes well takes milliseconds,
+//! so the oldest one is the one least likely to.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
 #[derive(Debug)]
 pub(super) struct Pending {
     max: usize,
+    max_per_source: usize,
     waiting: Mutex<Waiting>,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     next: u64,
-    sockets: VecDeque<(u64, CancellationToken)>,
+    /// In the order of arrival.
+    sockets: BTreeMap<u64, Socket>,
+    by_source: HashMap<IpAddr, usize>,
+}
+
+#[derive(Debug)]
+struct Socket {
+    source: Option<IpAddr>,
+    displaced: CancellationToken,
 }
 
 impl Pending {
-    pub(super) fn new(max: usize) -> Arc<Self> {
+    pub(super) fn new(max: usize, max_per_source: usize) -> Arc<Self> {
         Arc::new(Self {
             max: max.max(1),
+            max_per_source: max_per_source.max(1),
             waiting: Mutex::default(),
         })
     }
 
     /// Registers a socket; its token is cancelled if it has to make room.
-    pub(super) fn enter(self: &Arc<Self>) -> Waiter {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.sockets.len() >= self.max
-            && let Some((_, oldest)) = waiting.sockets.pop_front()
-        {
-            oldest.cancel();
+    pub(super) fn enter(self: &Arc<Self>, source: Option<IpAddr>) -> Waiter {
+        let mut waiting = self.lock();
+        let of_source = source.and_then(|source| waiting.by_source.get(&source).copied());
+        if of_source.unwrap_or_default() >= self.max_per_source {
+            waiting.displace(|socket| socket.source == source);
+        } else if waiting.sockets.len() >= self.max {
+            waiting.displace(|_| true);
         }
         let id = waiting.next;
         waiting.next = waiting.next.wrapping_add(1);
         let displaced = CancellationToken::new();
-        waiting.sockets.push_back((id, displaced.clone()));
+        let socket = Socket {
+            source,
+            displaced: displaced.clone(),
+        };
+        waiting.sockets.insert(id, socket);
+        if let Some(source) = source {
+            let count = waiting.by_source.entry(source).or_default();
+            *count = count.saturating_add(1);
+        }
         Waiter {
             pending: Arc::clone(self),
             id,
             displaced,
         }
     }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-/// One waiting socket; leaves the queue when dropped.
+impl Waiting {
+    fn displace(&mut self, choose: impl Fn(&Socket) -> bool) {
+        let oldest = self.sockets.iter().find(|(_, socket)| choose(socket));
+        if let Some(id) = oldest.map(|(id, _)| *id)
+            && let Some(socket) = self.remove(id)
+        {
+            socket.displaced.cancel();
+        }
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Socket> {
+        let socket = self.sockets.remove(&id)?;
+        if let Some(source) = socket.source
+            && let Some(count) = self.by_source.get_mut(&source)
+        {
+            *count = count.saturating_sub(1);
+            if *count == 0 {
+                self.by_source.remove(&source);
+            }
+        }
+        Some(socket)
+    }
+}
+
+/// One waiting socket; leaves its place when dropped.
 #[derive(Debug)]
 pub(super) struct Waiter {
     pending: Arc<Pending>,
@@ -65,18 +114,7 @@ impl Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        let mut waiting = self
-            .pending
-            .waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        // Ids grow along the queue.
-        if let Ok(index) = waiting
-            .sockets
-            .binary_search_by_key(&self.id, |(id, _)| *id)
-        {
-            waiting.sockets.remove(index);
-        }
+        self.pending.lock().remove(self.id);
     }
 }
 
@@ -84,19 +122,37 @@ impl Drop for Waiter {
 mod tests {
     use super::*;
 
+    fn source(last: u8) -> Option<IpAddr> {
+        Some(IpAddr::from([192, 0, 2, last]))
+    }
+
     /// T17.
     #[test]
-    fn the_oldest_silent_socket_makes_room() {
-        let pending = Pending::new(2);
-        let first = pending.enter();
-        let second = pending.enter();
+    fn the_oldest_socket_makes_room() {
+        let pending = Pending::new(2, 2);
+        let first = pending.enter(source(1));
+        let second = pending.enter(source(2));
         assert!(!first.displaced.is_cancelled());
-        let third = pending.enter();
+        let third = pending.enter(source(3));
         assert!(first.displaced.is_cancelled());
         assert!(!second.displaced.is_cancelled());
         drop(second);
-        let fourth = pending.enter();
+        let fourth = pending.enter(source(4));
         assert!(!third.displaced.is_cancelled());
         assert!(!fourth.displaced.is_cancelled());
+        drop((first, third, fourth));
+        let waiting = pending.lock();
+        assert!(waiting.sockets.is_empty() && waiting.by_source.is_empty());
+    }
+
+    /// T17. One source only ever displaces itself.
+    #[test]
+    fn a_source_that_takes_its_share_displaces_its_own() {
+        let pending = Pending::new(10, 2);
+        let other = pending.enter(source(1));
+        let mine: Vec<Waiter> = (0..5).map(|_| pending.enter(source(2))).collect();
+        assert!(!other.displaced.is_cancelled());
+        let gone: Vec<bool> = mine.iter().map(|w| w.displaced.is_cancelled()).collect();
+        assert_eq!(gone, [true, true, true, false, false]);
     }
 }

@@ -55,6 +55,9 @@ pub(super) fn sweep(server: &Inner, trust: &Trust) {
 
 /// Whether the connection's peer is still trusted, along any path; if not, the connection is ended.
 pub(super) fn judge(server: &Inner, entry: &Entry, trust: &Trust) -> bool {
+    if entry.is_withdrawn() {
+        return false;
+    }
     let Some(chain) = &entry.chain else {
         return true;
     };

@@ -9,7 +9,9 @@ use tokio_util::sync::CancellationToken;
 use super::notice::Notices;
 use super::{MaterialStatus, MaterialWatch, Shared, UnitStatus, WatchOptions};
 use crate::identity::Fingerprint;
-use crate::material::{Layout, Material, MaterialError, MaterialFiles, Snapshot, Usage};
+use crate::material::{
+    IdentityError, Layout, Material, MaterialError, MaterialFiles, Snapshot, Usage, error_chain,
+};
 
 /// Re-reads of files that keep changing before the driver waits for the next tick instead.
 const MAX_SETTLE_ROUNDS: usize = 40;
@@ -100,6 +102,10 @@ impl MaterialDriver {
     /// Compares the files with what was judged last and takes what is new and good into use. Does nothing otherwise.
     async fn activate(&mut self) {
         let snapshot = read(&self.files).await;
+        {
+            let mut status = self.watch.lock_status();
+            status.looks = status.looks.saturating_add(1);
+        }
         if Seen::of(&snapshot) == self.seen && !self.has_error() {
             return;
         }
@@ -137,10 +143,20 @@ impl MaterialDriver {
             .then(|| snapshot.trust(&self.files, now));
         self.seen = new;
 
-        let identity = self.outcome(identity, "certificate and key", |status| {
-            &mut status.identity
+        let identity = identity.and_then(|judged| {
+            let unit = "certificate and key";
+            self.outcome(judged, IdentityError::reason, unit, |status| {
+                &mut status.identity
+            })
         });
-        let trust = self.outcome(trust, "roots", |status| &mut status.trust);
+        let trust = trust.and_then(|judged| {
+            self.outcome(
+                judged,
+                |error| error_chain(error),
+                "roots",
+                |status| &mut status.trust,
+            )
+        });
         // Files that went bad and came back as they were are good again but nothing new.
         let identity = identity.filter(|new| {
             new.fingerprint() != current.identity().fingerprint()
@@ -157,23 +173,26 @@ impl MaterialDriver {
     /// Keeps the good unit, or the reason why it isn't; the reason is logged once until it changes.
     fn outcome<T, E: std::error::Error>(
         &self,
-        judged: Option<Result<T, E>>,
+        judged: Result<T, E>,
+        reason: impl Fn(&E) -> String,
         unit: &'static str,
         select: impl Fn(&mut MaterialStatus) -> &mut UnitStatus,
     ) -> Option<T> {
-        match judged? {
+        let mut status = self.watch.lock_status();
+        let slot = select(&mut status);
+        match judged {
             Ok(good) => {
-                let mut status = self.watch.lock_status();
-                select(&mut status).last_error = None;
+                slot.last_error = None;
+                slot.reason = None;
                 Some(good)
             }
             Err(error) => {
-                let text = chain(&error);
-                let mut status = self.watch.lock_status();
-                let slot = select(&mut status);
-                if slot.last_error.as_deref() == Some(&text) {
+                let reason = Some(reason(&error));
+                if slot.reason == reason {
                     return None;
                 }
+                let text = error_chain(&error);
+                slot.reason = reason;
                 slot.failures = slot.failures.saturating_add(1);
                 slot.last_error = Some(text.clone());
                 status.failures = status.failures.saturating_add(1);
@@ -221,18 +240,6 @@ impl MaterialDriver {
             );
         }
     }
-}
-
-/// The error and its causes in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        next = cause.source();
-    }
-    text
 }
 
 /// Reads on a thread that may block: a network file system can hang.

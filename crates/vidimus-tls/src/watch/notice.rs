@@ -4,7 +4,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
+use notify::event::{AccessKind, AccessMode};
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
 /// Wakes the driver when something happens in a watched folder.
@@ -26,7 +27,13 @@ impl Notices {
         let wake = Arc::new(Notify::new());
         let notify = Arc::clone(&wake);
         let watcher = enabled
-            .then(|| notify::recommended_watcher(move |_event| notify.notify_one()))
+            .then(|| {
+                notify::recommended_watcher(move |event| {
+                    if may_be_a_change(&event) {
+                        notify.notify_one();
+                    }
+                })
+            })
             .transpose()
             .unwrap_or_else(|error| {
                 tracing::warn!(
@@ -94,6 +101,22 @@ impl std::fmt::Debug for Notices {
         f.debug_struct("Notices")
             .field("armed", &self.is_armed())
             .finish_non_exhaustive()
+    }
+}
+
+/// Everything but looking: the driver's own reads would otherwise wake it for ever.
+fn may_be_a_change(event: &notify::Result<Event>) -> bool {
+    match event {
+        Ok(event) => match event.kind {
+            EventKind::Access(access) => access == AccessKind::Close(AccessMode::Write),
+            EventKind::Any
+            | EventKind::Create(_)
+            | EventKind::Modify(_)
+            | EventKind::Remove(_)
+            | EventKind::Other => true,
+        },
+        // An overflow, for one: something was missed.
+        Err(_) => true,
     }
 }
 

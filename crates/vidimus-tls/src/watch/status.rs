@@ -20,6 +20,8 @@ pub struct MaterialStatus {
     pub last_reload: Option<SystemTime>,
     /// Changes that failed their checks since the start, of both units.
     pub failures: u64,
+    /// How often the files were looked at since the start.
+    pub looks: u64,
     /// Whether the system reports changes; if not, only the poll notices them.
     pub events: bool,
     /// Certificate and key.
@@ -47,6 +49,9 @@ pub struct UnitStatus {
     pub failures: u64,
     /// Why the files as they are now are not in use; `None` if they are.
     pub last_error: Option<String>,
+    /// What tells this error from the next one.
+    #[serde(skip)]
+    pub(super) reason: Option<String>,
 }
 
 impl MaterialStatus {
@@ -57,6 +62,7 @@ impl MaterialStatus {
             reloads: 0,
             last_reload: None,
             failures: 0,
+            looks: 0,
             events: false,
             identity: UnitStatus::default(),
             trust: UnitStatus::default(),
@@ -73,6 +79,7 @@ impl MaterialStatus {
             reloads: self.reloads.saturating_add(1),
             last_reload: Some(now),
             failures: self.failures,
+            looks: self.looks,
             events: self.events,
             identity: self.identity.clone(),
             trust: self.trust.clone(),

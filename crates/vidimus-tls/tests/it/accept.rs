@@ -211,7 +211,7 @@ async fn a_silent_client_is_dropped_at_the_handshake_timeout() {
 async fn the_oldest_silent_peers_make_room_for_newer_ones() {
     let world = World::new();
     let limits = Limits {
-        max_pending: 4,
+        max_handshakes: 4,
         ..Limits::default()
     };
     let setup = Setup {

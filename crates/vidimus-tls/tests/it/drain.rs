@@ -227,3 +227,27 @@ async fn connections_beyond_the_limit_are_turned_away() {
     .await;
     running.stop().await;
 }
+
+/// V5. A silent socket in its handshake doesn't hold the shutdown up.
+#[tokio::test]
+async fn a_silent_socket_does_not_hold_the_shutdown_up() {
+    let world = World::new();
+    let running = start(&world, Limits::default()).await;
+    let _silent = tokio::net::TcpStream::connect(running.address)
+        .await
+        .expect("a connection");
+    wait_until_async(DEADLINE, || async {
+        match running.server.stats().accepted {
+            1 => Ok(()),
+            other => Err(other),
+        }
+    })
+    .await;
+    let began = Instant::now();
+    assert_eq!(running.stop().await, Drained { open: 0, cut: 0 });
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        began.elapsed()
+    );
+}

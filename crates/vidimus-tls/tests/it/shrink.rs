@@ -152,3 +152,105 @@ fn renew(root: &Authority, dir: &std::path::Path) -> String {
     .success();
     std::fs::read_to_string(certificate).expect("a certificate")
 }
+
+/// V14. A handshake that is held open across the removal of its root is never served.
+#[tokio::test]
+async fn a_handshake_held_open_across_a_removal_is_not_served() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let (old, new) = (Pki::new("Old"), Pki::new("New"));
+    let dir = tempfile::tempdir().expect("a folder");
+    let server = || new.leaf("server").dns(SERVER).server().issue();
+    let both = [&old.root, &new.root];
+    let mut volume = server().write_volume(&dir.path().join("tls"), &both);
+    let (running, watch) = Running::follow(volume.dir(), Setup::default()).await;
+    for (roots, served) in [(&both[..], true), (&[&new.root][..], false)] {
+        let gate = Gate::start(running.address).await;
+        let leaf = old.leaf("client").dns("client.test").client().issue();
+        let client = Client::new(&new.root).with(&leaf);
+        let connecting = client.connect(gate.address);
+        let changing = async {
+            soon("the server's answer", gate.answered()).await;
+            let generation = watch.current().generation();
+            volume.swap(&server().files(roots));
+            soon("the change", watch.wait_for_generation(generation + 1)).await;
+            gate.open();
+        };
+        let (stream, ()) = tokio::join!(connecting, changing);
+        let mut stream = stream.expect("a TLS 1.3 client is done early");
+        let exchange = async {
+            stream
+                .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0")
+                .await?;
+            stream.flush().await?;
+            stream.read_u8().await
+        };
+        let outcome = soon("an answer or the end", exchange).await;
+        assert_eq!(outcome.is_ok(), served, "{outcome:?}");
+    }
+    assert_eq!(running.server.stats().withdrawn, 1);
+    running.stop().await;
+}
+
+/// A relay that holds back what the client sends after its first message.
+struct Gate {
+    address: std::net::SocketAddr,
+    opened: tokio_util::sync::CancellationToken,
+    answered: tokio_util::sync::CancellationToken,
+    _relay: tokio::task::JoinSet<std::io::Result<()>>,
+}
+
+impl Gate {
+    async fn start(server: std::net::SocketAddr) -> Self {
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0))
+            .await
+            .expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let (opened, answered) = Default::default();
+        let mut relay = tokio::task::JoinSet::new();
+        let (wait, tell): (tokio_util::sync::CancellationToken, _) =
+            (Clone::clone(&opened), Clone::clone(&answered));
+        relay.spawn(async move {
+            let (client, _) = listener.accept().await?;
+            let server = tokio::net::TcpStream::connect(server).await?;
+            let (mut from_client, mut to_client) = client.into_split();
+            let (mut from_server, mut to_server) = server.into_split();
+            let upwards = async {
+                let mut buffer = vec![0; 64 * 1024];
+                let first = from_client.read(&mut buffer).await?;
+                to_server.write_all(&buffer[..first]).await?;
+                wait.cancelled().await;
+                tokio::io::copy(&mut from_client, &mut to_server).await?;
+                to_server.shutdown().await
+            };
+            let downwards = async {
+                let mut buffer = vec![0; 64 * 1024];
+                loop {
+                    match from_server.read(&mut buffer).await? {
+                        0 => return to_client.shutdown().await,
+                        n => to_client.write_all(&buffer[..n]).await?,
+                    }
+                    let tell: &tokio_util::sync::CancellationToken = &tell;
+                    tell.cancel();
+                }
+            };
+            let (up, down) = tokio::join!(upwards, downwards);
+            up.and(down)
+        });
+        Self {
+            address,
+            opened,
+            answered,
+            _relay: relay,
+        }
+    }
+
+    /// Waits until the server has answered the first message, and so has taken its material.
+    async fn answered(&self) {
+        self.answered.cancelled().await;
+    }
+
+    fn open(&self) {
+        self.opened.cancel();
+    }
+}

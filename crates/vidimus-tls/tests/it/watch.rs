@@ -465,3 +465,142 @@ async fn a_start_with_bad_material_fails() {
         .await
         .expect("good again");
 }
+
+/// V10. Looking at the files is no event: the watch doesn't wake itself.
+#[tokio::test]
+async fn reading_the_files_wakes_nobody() {
+    let world = World::new();
+    let options = WatchOptions {
+        poll: Duration::from_secs(3600),
+        ..quick()
+    };
+    let files = MaterialFiles::in_dir(world.dir.path());
+    let (watch, driver) = MaterialWatch::start(files, Usage::Server, options)
+        .await
+        .expect("good material");
+    let stop = tokio_util::sync::CancellationToken::new();
+    let rotate = async {
+        for generation in 2..6 {
+            world
+                .server_leaf()
+                .write_dir(world.dir.path(), &[&world.pki.root]);
+            soon("the generation", watch.wait_for_generation(generation)).await;
+        }
+        stop.cancel();
+    };
+    tokio::join!(driver.run(stop.clone()), rotate);
+    // Each replacement is a handful of events; a watch that heard its own reads would have looked without end.
+    let looks = watch.status().looks;
+    assert!((4..200).contains(&looks), "{looks}");
+}
+
+/// A clock that a test sets.
+fn clock(ahead: &std::sync::Arc<std::sync::atomic::AtomicU64>) -> vidimus_tls::clock::Clock {
+    let (ahead, real) = (
+        std::sync::Arc::clone(ahead),
+        vidimus_tls::clock::Clock::system(),
+    );
+    vidimus_tls::clock::Clock::from_fn(move || {
+        real.now() + Duration::from_secs(ahead.load(std::sync::atomic::Ordering::Relaxed))
+    })
+}
+
+/// The same refusal at another time is no other reason, and is said once.
+#[tokio::test]
+async fn a_refusal_for_dates_is_said_once_however_late_it_gets() {
+    use std::sync::atomic::Ordering;
+    let world = World::new();
+    let log = LogCapture::start();
+    let ahead = std::sync::Arc::default();
+    let options = WatchOptions {
+        poll: Duration::from_millis(10),
+        settle: Duration::from_millis(1),
+        clock: clock(&ahead),
+        ..WatchOptions::default()
+    };
+    let dir = world.dir.path().join("secret");
+    let mut volume = world.server_leaf().write_volume(&dir, &[&world.pki.root]);
+    let files = MaterialFiles::in_dir(&dir);
+    let (watch, driver) = MaterialWatch::start(files, Usage::Server, options)
+        .await
+        .expect("good material");
+    let stop = tokio_util::sync::CancellationToken::new();
+    let follow = async {
+        let early = world
+            .pki
+            .leaf("server")
+            .dns(SERVER)
+            .server()
+            .not_yet_valid()
+            .issue();
+        volume.swap(&early.files(&[&world.pki.root]));
+        let looks = || watch.status().looks;
+        wait_until_async(DEADLINE, || async {
+            watch.status().last_error().map(|_| ()).ok_or("no error")
+        })
+        .await;
+        let before = looks();
+        wait_until_async(DEADLINE, || async {
+            ahead.fetch_add(60, Ordering::Relaxed);
+            if looks() > before + 5 {
+                Ok(())
+            } else {
+                Err(looks())
+            }
+        })
+        .await;
+        assert_eq!(watch.status().failures, 1);
+        assert_eq!(
+            log.lines_with(&["WARN", "is not valid yet"]).len(),
+            1,
+            "{}",
+            log.text()
+        );
+        // And when its time has come, the certificate is taken without another event.
+        ahead.store(2 * 24 * 3600, Ordering::Relaxed);
+        let material = soon("its time", watch.wait_for_generation(2)).await;
+        assert_eq!(material.identity().chain()[0].as_ref(), early.leaf_der());
+        assert_eq!(watch.status().last_error(), None);
+        stop.cancel();
+    };
+    tokio::join!(driver.run(stop.clone()), follow);
+}
+
+/// The certificate in use expires: it is still served, and there is an alarm.
+#[tokio::test]
+async fn an_expired_certificate_in_use_is_an_alarm() {
+    use std::sync::atomic::Ordering;
+    let world = World::new();
+    let log = LogCapture::start();
+    let ahead = std::sync::Arc::default();
+    let options = WatchOptions {
+        poll: Duration::from_millis(10),
+        clock: clock(&ahead),
+        ..quick()
+    };
+    let files = MaterialFiles::in_dir(world.dir.path());
+    let (watch, driver) = MaterialWatch::start(files, Usage::Server, options)
+        .await
+        .expect("good material");
+    let stop = tokio_util::sync::CancellationToken::new();
+    let expire = async {
+        assert!(log.lines_with(&["ERROR", "EXPIRED"]).is_empty());
+        ahead.store(20 * 24 * 3600, Ordering::Relaxed);
+        wait_until_async(DEADLINE, || async {
+            let lines = log.lines_with(&["ERROR", "EXPIRED"]).len();
+            if lines == 1 { Ok(()) } else { Err(lines) }
+        })
+        .await;
+        assert_eq!(watch.status().generation, 1);
+        let late = clock(&ahead).now();
+        assert!(watch.status().is_expired_at(late));
+        stop.cancel();
+    };
+    tokio::join!(driver.run(stop.clone()), expire);
+    assert_eq!(
+        log.lines_with(&["ERROR", "EXPIRED"]).len(),
+        1,
+        "{}",
+        log.text()
+    );
+}
