@@ -21,8 +21,6 @@ const READY: Duration = Duration::from_secs(60);
 /// How long after the end of a run its last answers may take.
 const GRACE: Duration = Duration::from_secs(20);
 
-/// The name in the certificates that the client program makes for servers.
-pub(crate) const SERVER_NAME: &str = "server.bench.example";
 /// The name in the clients' certificates.
 pub(crate) const CLIENT_NAME: &str = "client.bench.example";
 
