@@ -1,9 +1,10 @@
 //! Logs on standard error, metrics in memory, and errors with their whole chain.
 
 use std::{
+    env,
     error::Error,
     fmt::{self, Display, Formatter},
-    io,
+    io::{self, IsTerminal as _},
     str::FromStr,
 };
 
@@ -76,12 +77,18 @@ pub fn init(format: Format, filter: &str) -> Result<(), TelemetryError> {
     })?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(parsed)
+        .with_ansi(in_colour())
         .with_writer(io::stderr);
     match format {
         Format::Json => builder.json().flatten_event(true).finish().try_init(),
         Format::Text => builder.finish().try_init(),
     }
     .map_err(TelemetryError::Logger)
+}
+
+/// Colours are for people: not in a file or a pipe, and not where `NO_COLOR` is set.
+fn in_colour() -> bool {
+    io::stderr().is_terminal() && env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Installs the process's metrics recorder; to be called by `main` alone, once. The handle renders
