@@ -29,7 +29,7 @@ use hyper::body::Incoming;
 use tokio_util::sync::CancellationToken;
 
 pub use accept::{Drained, ServeError};
-pub use limits::Limits;
+pub use limits::{ExpiredPeers, Limits};
 pub use listener::Listener;
 pub use local::LocalPeers;
 pub use registry::{ConnectionId, ConnectionInfo};

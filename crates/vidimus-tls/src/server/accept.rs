@@ -9,7 +9,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -18,7 +18,7 @@ use super::handshake::Handshaker;
 use super::listener::Listener;
 use super::log_limit::LogLimit;
 use super::pending::Pending;
-use super::shrink::{Follower, sweep};
+use super::shrink::{Follower, expire, sweep};
 use super::{BoxError, Inner, Security};
 
 /// Refused peers that are read at the same time, so that they see the alert.
@@ -67,10 +67,13 @@ where
     let shared = Arc::new(share(&server));
     let mut connections = JoinSet::new();
     let mut pause = Duration::ZERO;
+    let mut expiry = interval(server.limits.expiry_interval.max(Duration::from_millis(1)));
+    expiry.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
+            _ = expiry.tick() => expire(&server),
             trust = roots.changed() => sweep(&server, &trust),
             Some(ended) = connections.join_next(), if !connections.is_empty() => log_panic(ended),
             accepted = accept(&listener, pause) => match accepted {

@@ -146,3 +146,27 @@ pub(super) fn prepare(socket: &Socket) -> io::Result<()> {
         Socket::Unix(_) => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// T19.
+    #[tokio::test]
+    async fn accepted_sockets_send_at_once() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let address = listener.local_addr().expect("its address");
+        let connecting = TcpStream::connect(address);
+        let (accepted, _connected) = tokio::join!(listener.accept(), connecting);
+        let (stream, _) = accepted.expect("a connection");
+        let _delayed = stream.set_nodelay(false);
+        let socket = Socket::Tcp(stream);
+        prepare(&socket).expect("an option");
+        match socket {
+            Socket::Tcp(stream) => assert!(stream.nodelay().expect("an option")),
+            Socket::Unix(_) => unreachable!("it is TCP"),
+        }
+    }
+}

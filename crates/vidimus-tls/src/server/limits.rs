@@ -2,6 +2,16 @@
 
 use std::time::Duration;
 
+/// What becomes of a connection whose peer's certificate, or one above it, expires while it is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ExpiredPeers {
+    /// It gets a GOAWAY and the grace of an old connection.
+    #[default]
+    Drain,
+    /// It goes on.
+    Ignore,
+}
+
 /// A server's bounds and time-outs.
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -27,6 +37,10 @@ pub struct Limits {
     pub max_connection_age: Option<Duration>,
     /// How long calls may go on after that. At least the longest deadline of a call, or it is cut.
     pub connection_age_grace: Duration,
+    /// What becomes of connections whose peer's certificate expires; looked at every [`Limits::expiry_interval`].
+    pub expired_peers: ExpiredPeers,
+    /// How often open connections are looked at for expired certificates.
+    pub expiry_interval: Duration,
     /// How long calls may go on after the shutdown began.
     pub drain_timeout: Duration,
     /// How long a connection may go on whose peer is no longer trusted.
@@ -47,6 +61,8 @@ impl Default for Limits {
             keepalive_timeout: Duration::from_secs(10),
             max_connection_age: None,
             connection_age_grace: Duration::from_secs(35 * 60),
+            expired_peers: ExpiredPeers::Drain,
+            expiry_interval: Duration::from_secs(5),
             drain_timeout: Duration::from_secs(30),
             withdrawal_grace: Duration::from_secs(4),
         }

@@ -81,7 +81,7 @@ impl Entry {
             anchor: self.anchor(),
             since: self.since,
             streams: self.streams.load(Ordering::Relaxed),
-            draining: self.control.borrow().drain,
+            draining: self.is_draining(),
         }
     }
 
@@ -96,6 +96,10 @@ impl Entry {
     /// Whether the peer's certificate no longer qualifies, so that no new call may pass.
     pub(super) fn is_withdrawn(&self) -> bool {
         self.withdrawn.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_draining(&self) -> bool {
+        self.control.borrow().drain
     }
 
     /// Ends the connection; of several deadlines the earliest counts.

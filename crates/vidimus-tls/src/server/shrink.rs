@@ -10,7 +10,7 @@ use std::time::Instant;
 use tokio::sync::watch;
 
 use super::registry::Entry;
-use super::{Inner, Security};
+use super::{ExpiredPeers, Inner, Security};
 use crate::material::{Material, Root, Trust};
 
 /// Follows the roots of a server. What was seen last outlives each wait, so that no change is missed between two of them.
@@ -50,6 +50,34 @@ impl Follower {
 pub(super) fn sweep(server: &Inner, trust: &Trust) {
     for entry in server.registry.entries() {
         judge(server, &entry, trust);
+    }
+}
+
+/// Ends the connections whose chain has expired meanwhile, unless that is to be ignored.
+///
+/// Judged by a look at the wall clock now and then: one long sleep would miss a clock that is set and a machine that was
+/// suspended.
+pub(super) fn expire(server: &Inner) {
+    if server.limits.expired_peers == ExpiredPeers::Ignore {
+        return;
+    }
+    let now = server.clock.now();
+    for entry in server.registry.entries() {
+        let expired = entry
+            .chain
+            .as_ref()
+            .is_some_and(|chain| now > chain.earliest_not_after());
+        if expired && !entry.is_draining() {
+            server.counters.expired.add();
+            tracing::info!(
+                audit = true,
+                connection = %entry.id,
+                remote = entry.remote,
+                peer = entry.peer.label(),
+                "connection asked to end: its peer's certificate has expired"
+            );
+            entry.drain(Instant::now().checked_add(server.limits.connection_age_grace));
+        }
     }
 }
 

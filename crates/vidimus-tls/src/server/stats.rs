@@ -23,6 +23,8 @@ pub struct ServerStats {
     pub calls: u64,
     /// Connections ended because their peer's root left the bundle.
     pub withdrawn: u64,
+    /// Connections asked to end because their peer's certificate expired.
+    pub expired: u64,
     /// Connections closed hard at a deadline.
     pub cut: u64,
     /// Connections turned away because there were too many.
@@ -40,6 +42,7 @@ pub(super) struct Counters {
     pub(super) refused_by_policy: Counter,
     pub(super) calls: Counter,
     pub(super) withdrawn: Counter,
+    pub(super) expired: Counter,
     pub(super) cut: Counter,
     pub(super) turned_away: Counter,
     pub(super) accept_errors: Counter,
@@ -76,6 +79,7 @@ impl Counters {
             refused_by_policy: self.refused_by_policy.value(),
             calls: self.calls.value(),
             withdrawn: self.withdrawn.value(),
+            expired: self.expired.value(),
             cut: self.cut.value(),
             turned_away: self.turned_away.value(),
             accept_errors: self.accept_errors.value(),

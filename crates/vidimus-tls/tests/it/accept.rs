@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_util::sync::CancellationToken;
 use vidimus_testkit::{Authority, Pki, wait_until_async};
-use vidimus_tls::server::Limits;
+use vidimus_tls::material::{MaterialFiles, Usage};
+use vidimus_tls::policy::AllowList;
+use vidimus_tls::server::{Limits, Security, Server};
+use vidimus_tls::watch::MaterialWatch;
 
 use crate::support::{Client, DEADLINE, LogCapture, Running, SERVER, Setup, World, call, soon};
 
@@ -400,4 +404,184 @@ async fn openssl_gets_tls_1_3_and_no_ticket() {
         "{anonymous}"
     );
     running.stop().await;
+}
+
+/// T11. A client that doesn't trust the server says so in an alert, and our log names it.
+#[tokio::test]
+async fn a_client_that_refuses_the_server_is_named_in_the_log() {
+    let world = World::new();
+    let (running, _watch) = Running::follow(world.dir.path(), Setup::default()).await;
+    let log = LogCapture::start();
+    let stranger = Authority::root("stranger");
+    let leaf = world.pki.leaf("client").dns("client.test").client().issue();
+    let client = Client::new(&stranger).with(&leaf);
+    assert!(client.refusal(running.address).await.is_some());
+    wait_until_async(DEADLINE, || async {
+        match running.server.stats().failures.get("client_alert") {
+            Some(1) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+    let lines = log.lines_with(&["TLS handshake failed", "UnknownCA"]);
+    assert_eq!(lines.len(), 1, "{}", log.text());
+    running.stop().await;
+}
+
+/// V6, T14. A certificate that openssl made, with every form of name there is, and two common names.
+#[tokio::test]
+async fn a_foreign_certificate_with_every_form_of_name_is_read() {
+    let world = World::new();
+    let dir = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let issuing = &world.pki.issuing;
+    put(&at("ca.crt"), &issuing.pem());
+    put(&at("ca.key"), &issuing.key_pem());
+    put(
+        &at("leaf.cnf"),
+        "[req]\ndistinguished_name=dn\nprompt=no\n[dn]\n0.CN=first\n1.CN=second\nO=Exämple\n[leaf]\n\
+         basicConstraints=critical,CA:FALSE\nextendedKeyUsage=clientAuth\nsubjectAltName=@names\n\
+         authorityKeyIdentifier=keyid\n[names]\nDNS.1=one.test\nDNS.2=*.two.test\nIP.1=192.0.2.1\n\
+         IP.2=2001:db8::1\nURI.1=spiffe://example/a\nemail.1=ops@example.test\nRID.1=1.2.3.4\n\
+         dirName.1=dn\notherName.1=1.3.6.1.4.1.311.20.2.3;UTF8:user@example.test\n",
+    );
+    let (key, csr, cert) = (at("leaf.key"), at("leaf.csr"), at("leaf.crt"));
+    vidimus_testkit::openssl([
+        "req",
+        "-new",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-utf8",
+        "-config",
+        &at("leaf.cnf"),
+        "-keyout",
+        &key,
+        "-out",
+        &csr,
+    ])
+    .success();
+    vidimus_testkit::openssl([
+        "x509",
+        "-req",
+        "-in",
+        &csr,
+        "-CA",
+        &at("ca.crt"),
+        "-CAkey",
+        &at("ca.key"),
+        "-days",
+        "3",
+        "-extfile",
+        &at("leaf.cnf"),
+        "-extensions",
+        "leaf",
+        "-out",
+        &cert,
+    ])
+    .success();
+    let read = |path: &str| std::fs::read_to_string(path).expect("a file");
+    let chain = format!("{}{}", read(&cert), issuing.pem());
+    let (running, _watch) = Running::follow(world.dir.path(), Setup::default()).await;
+    let client = Client::new(&world.pki.root).with_pem(&chain, &read(&key));
+    let mut echo = client.echo(running.address).await;
+    call(&mut echo).await.expect("a call");
+    let connection = running.server.connections().remove(0);
+    let identity = connection.peer.certificate().expect("a certificate");
+    assert_eq!(identity.dns_names(), ["one.test", "*.two.test"]);
+    assert_eq!(identity.uri_names(), ["spiffe://example/a"]);
+    assert_eq!(identity.email_names(), ["ops@example.test"]);
+    let addresses: Vec<String> = identity
+        .ip_addresses()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(addresses, ["192.0.2.1", "2001:db8::1"]);
+    assert_eq!(identity.common_name(), None, "two common names name nobody");
+    for (list, permitted) in [
+        ("ONE.test", true),
+        ("*.two.test", true),
+        ("a.two.test", false),
+        ("first", false),
+        ("second", false),
+    ] {
+        assert_eq!(
+            AllowList::parse(list).permits(identity),
+            permitted,
+            "{list}"
+        );
+    }
+    running.stop().await;
+}
+
+fn put(path: &str, content: &str) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test's files need not survive a crash"
+    )]
+    std::fs::write(path, content).expect("a file");
+}
+
+/// V5, V6. An axum router is served like a tonic one, and refused in its own words.
+#[tokio::test]
+async fn an_axum_router_is_served_too() {
+    use http_body_util::{BodyExt, Empty};
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+    use vidimus_tls::identity::PeerIdentity;
+
+    async fn whoami(axum::Extension(peer): axum::Extension<PeerIdentity>) -> String {
+        peer.label()
+    }
+    for (allow, status, body) in [
+        ("client.test", http::StatusCode::OK, "client.test"),
+        ("nobody", http::StatusCode::FORBIDDEN, ""),
+    ] {
+        let world = World::new();
+        let router = axum::Router::new().route("/whoami", axum::routing::get(whoami));
+        let files = MaterialFiles::in_dir(world.dir.path());
+        let (watch, _driver) = MaterialWatch::start(files, Usage::Server, crate::support::quick())
+            .await
+            .expect("good material");
+        let server = Server::builder(Security::mutual(watch))
+            .allow_list(AllowList::parse(allow))
+            .build();
+        let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0))
+            .await
+            .expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let stop = CancellationToken::new();
+        let serving = Box::pin(server.serve(listener.into(), router, stop.clone()));
+        let asking = async {
+            let stream = world.client().connect(address).await.expect("a handshake");
+            let (mut sender, connection) =
+                hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+                    .await
+                    .expect("HTTP/2");
+            let asked = async {
+                let request = http::Request::get("https://server.test/whoami")
+                    .body(Empty::<bytes::Bytes>::new());
+                let response = sender
+                    .send_request(request.expect("a request"))
+                    .await
+                    .expect("a response");
+                let answered = response.status();
+                let text = response
+                    .into_body()
+                    .collect()
+                    .await
+                    .expect("a body")
+                    .to_bytes();
+                drop(sender);
+                (answered, text)
+            };
+            let ((answered, text), _) = tokio::join!(asked, connection);
+            assert_eq!((answered, &text[..]), (status, body.as_bytes()));
+            stop.cancel();
+        };
+        let asking = Box::pin(asking);
+        let (served, ()) = soon("both", async { tokio::join!(serving, asking) }).await;
+        served.expect("it serves");
+    }
 }

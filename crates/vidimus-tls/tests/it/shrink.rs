@@ -7,7 +7,9 @@ use tonic::Code;
 use vidimus_proto::testkit::v1::EchoRequest;
 use vidimus_testkit::{Authority, Pki, wait_until_async};
 
-use crate::support::{Client, DEADLINE, Running, SERVER, Setup, call, request, soon};
+use vidimus_tls::server::{ExpiredPeers, Limits};
+
+use crate::support::{Client, DEADLINE, Running, SERVER, Setup, World, call, clock, request, soon};
 
 /// V14. A root leaves: its peers' connections end within five seconds, new calls at once, and the others never notice.
 #[tokio::test]
@@ -189,6 +191,48 @@ async fn a_handshake_held_open_across_a_removal_is_not_served() {
     }
     assert_eq!(running.server.stats().withdrawn, 1);
     running.stop().await;
+}
+
+/// T8. A connection ends when its peer's certificate does, unless that is to be ignored.
+#[tokio::test]
+async fn a_connection_ends_with_its_peers_certificate() {
+    use vidimus_testkit::pki::Validity;
+    let world = World::new();
+    let leaf = |name: &str, left| {
+        let leaf = world.pki.leaf(name).dns(name).client();
+        leaf.validity(Validity::ends_in(Duration::from_secs(left)))
+            .issue()
+    };
+    let client = |name: &str, left| Client::new(&world.pki.root).with(&leaf(name, left));
+    for (expired_peers, ended) in [(ExpiredPeers::Drain, 1), (ExpiredPeers::Ignore, 0)] {
+        let ahead = std::sync::Arc::default();
+        let setup = Setup {
+            limits: Limits {
+                expired_peers,
+                expiry_interval: Duration::from_millis(10),
+                connection_age_grace: Duration::from_millis(50),
+                ..Limits::default()
+            },
+            clock: clock(&ahead),
+            ..Setup::default()
+        };
+        let (running, _watch) = Running::follow(world.dir.path(), setup).await;
+        let mut short = client("short.test", 3600).echo(running.address).await;
+        let mut long = client("long.test", 24 * 3600).echo(running.address).await;
+        call(&mut short).await.expect("a call");
+        call(&mut long).await.expect("a call");
+        ahead.store(2 * 3600, std::sync::atomic::Ordering::Relaxed);
+        wait_until_async(DEADLINE, || async {
+            let open = running.server.connections().len();
+            if open == 2 - ended { Ok(()) } else { Err(open) }
+        })
+        .await;
+        call(&mut long).await.expect("a call");
+        assert_eq!(running.server.stats().expired, ended as u64);
+        let refusal = client("short.test", 3600).refusal(running.address).await;
+        assert_eq!(refusal.as_deref(), Some("CertificateExpired"));
+        running.stop().await;
+    }
 }
 
 /// A relay that holds back what the client sends after its first message.

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use vidimus_proto::testkit::v1::echo_client::EchoClient;
 use vidimus_proto::testkit::v1::{EchoRequest, EchoResponse};
 use vidimus_testkit::echo::EchoLog;
 use vidimus_testkit::{Authority, Credential, EchoService, Pki};
+use vidimus_tls::clock::Clock;
 use vidimus_tls::identity::PeerIdentity;
 use vidimus_tls::material::{MaterialFiles, Usage};
 use vidimus_tls::policy::AllowList;
@@ -57,6 +59,7 @@ pub(crate) struct Running {
 pub(crate) struct Setup {
     pub(crate) allow: &'static str,
     pub(crate) limits: Limits,
+    pub(crate) clock: Clock,
 }
 
 impl Running {
@@ -67,6 +70,7 @@ impl Running {
         let server = Server::builder(security)
             .allow_list(AllowList::parse(setup.allow))
             .limits(setup.limits)
+            .clock(setup.clock)
             .build();
         let service = EchoService::new(|extensions| {
             extensions
@@ -130,6 +134,12 @@ pub(crate) fn quick() -> WatchOptions {
     }
 }
 
+/// A clock that a test puts ahead by so many seconds.
+pub(crate) fn clock(ahead: &Arc<AtomicU64>) -> Clock {
+    let (ahead, real) = (Arc::clone(ahead), Clock::system());
+    Clock::from_fn(move || real.now() + Duration::from_secs(ahead.load(Ordering::Relaxed)))
+}
+
 /// A PKI with a server's material in a folder.
 pub(crate) struct World {
     pub(crate) pki: Pki,
@@ -191,6 +201,16 @@ impl Client {
             .map(CertificateDer::from)
             .collect();
         self.identity = Some((chain, credential.key_der().to_vec()));
+        self
+    }
+
+    /// An identity from PEM with a PKCS#8 key.
+    pub(crate) fn with_pem(mut self, chain: &str, key: &str) -> Self {
+        use rustls_pki_types::pem::PemObject;
+        let chain = CertificateDer::pem_slice_iter(chain.as_bytes());
+        let chain = chain.collect::<Result<_, _>>().expect("a chain");
+        let key = PrivatePkcs8KeyDer::from_pem_slice(key.as_bytes()).expect("a key");
+        self.identity = Some((chain, key.secret_pkcs8_der().to_vec()));
         self
     }
 

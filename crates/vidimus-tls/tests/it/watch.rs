@@ -10,7 +10,7 @@ use vidimus_tls::material::{MaterialFiles, Usage};
 use vidimus_tls::watch::{MaterialWatch, WatchOptions};
 
 use crate::support::{
-    Client, DEADLINE, LogCapture, Running, SERVER, Setup, World, call, quick, soon,
+    Client, DEADLINE, LogCapture, Running, SERVER, Setup, World, call, clock, quick, soon,
 };
 
 fn put(path: &Path, content: impl AsRef<[u8]>) {
@@ -492,17 +492,6 @@ async fn reading_the_files_wakes_nobody() {
     // Each replacement is a handful of events; a watch that heard its own reads would have looked without end.
     let looks = watch.status().looks;
     assert!((4..200).contains(&looks), "{looks}");
-}
-
-/// A clock that a test sets.
-fn clock(ahead: &std::sync::Arc<std::sync::atomic::AtomicU64>) -> vidimus_tls::clock::Clock {
-    let (ahead, real) = (
-        std::sync::Arc::clone(ahead),
-        vidimus_tls::clock::Clock::system(),
-    );
-    vidimus_tls::clock::Clock::from_fn(move || {
-        real.now() + Duration::from_secs(ahead.load(std::sync::atomic::Ordering::Relaxed))
-    })
 }
 
 /// The same refusal at another time is no other reason, and is said once.
