@@ -118,6 +118,7 @@ pub fn draft(method: &str) -> Draft {
 }
 
 /// Demands that the whole log and its certificates are in order; returns how many entries it has.
+#[must_use]
 pub fn intact(reader: &Reader) -> u64 {
     match verify::store(reader, audit_seed().key().public(), None) {
         Ok(Verdict::Intact(verified)) => verified.entries,

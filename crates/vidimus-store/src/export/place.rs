@@ -114,13 +114,22 @@ impl Place {
         let cursor = format!("{day} {first_seq}\n");
         durable::write(self.dir.join(CURSOR), cursor.as_bytes(), Mode::Private)?;
         let path = file_path(&self.dir, &day);
+        let failed = |source| ExportError::Write {
+            path: path.clone(),
+            source,
+        };
         let file = OpenOptions::new()
             .read(true)
             .append(true)
-            .create_new(true)
+            .create(true)
             .mode(Mode::Private.bits())
             .open(&path)
-            .map_err(|source| ExportError::Write { path, source })?;
+            .map_err(failed)?;
+        // An earlier process may have been stopped right after making the file; one with lines in
+        // it would have been found, unless somebody put it there a moment ago.
+        if file.metadata().map_err(failed)?.len() > 0 {
+            return Err(ExportError::Foreign { path, seq: 0 });
+        }
         durable::sync_folder(&self.dir)?;
         self.file = Some(file);
         self.date = Some(day);
