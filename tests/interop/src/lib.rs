@@ -1,1 +1,1 @@
-//! Whole processes and real peers: interop.
+//! Our provider and our manager against grpc-go: nothing but tests, under `tests/it`.

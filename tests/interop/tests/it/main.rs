@@ -1,0 +1,14 @@
+//! Shows that grpc-go, which VirtRigaud is made of, and this house understand one another: its
+//! client calls our provider, our manager calls its server, and neither loses a call when the other
+//! rotates or stops.
+//!
+//! The Go programs are under `go/`; their stubs are generated from our `.proto` files by the test.
+
+#[cfg(test)]
+mod go_client;
+#[cfg(test)]
+mod go_server;
+#[cfg(test)]
+mod golang;
+#[cfg(test)]
+mod support;
