@@ -161,8 +161,8 @@ async fn root(
     let draft = Call::local(INIT)
         .draft(Outcome::Ok)
         .with("role", config.role.word())
-        .with("serial_hex", certificate.serial().to_string())
-        .with("certificate_sha256", fingerprint_hex(certificate.der()))
+        .with("ca_serial_hex", certificate.serial().to_string())
+        .with("ca_certificate_sha256", fingerprint_hex(certificate.der()))
         .with("admin_sha256", admin.to_hex());
     let row = IdentityRow {
         key_file: DataDir::ca_key_name(1),

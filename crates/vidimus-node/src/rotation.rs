@@ -118,7 +118,7 @@ impl Node {
         let chain_pem = chain.to_pem();
         let identity = Arc::new(CaIdentity::new(row.id, chain, Arc::new(key))?);
         let draft = call.draft(Outcome::Ok).with("key_file", row.key_file).with(
-            "certificate_sha256",
+            "ca_certificate_sha256",
             fingerprint_hex(identity.certificate_der()),
         );
         self.store()
