@@ -13,6 +13,9 @@ pub(crate) mod tls;
 
 use crate::cli::Command;
 
+/// The log filter of commands that answer once: warnings, but not those that the error repeats.
+const ONE_ANSWER: &str = "warn,vidimus_tls::channel::manager=error";
+
 impl Command {
     /// Does what the user typed.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
@@ -47,7 +50,7 @@ impl Command {
             | Self::Provider(_)
             | Self::Quickstart(_)
             | Self::Status(_)
-            | Self::Tls(_) => "warn",
+            | Self::Tls(_) => ONE_ANSWER,
         }
     }
 }

@@ -108,13 +108,12 @@ async fn set_up(layout: &Layout, options: &Options, board: &mut Board) -> anyhow
         "the issuing node serves its management API on {}",
         node.address
     ));
-    let root = match node.root_among(&roots).await? {
-        Some(root) => root,
+    let root = if let Some(root) = node.root_among(&roots).await? {
+        root
+    } else {
         // An earlier run ended between making a root and using it, or all of its roots have expired.
-        None => {
-            node.rotate_to(newest).await?;
-            newest.clone()
-        }
+        node.rotate_to(newest).await?;
+        newest.clone()
     };
     board.step(&format!("certificates come from {}", root.label()));
 

@@ -45,7 +45,7 @@ impl ManArgs {
     fn write(&self, command: &clap::Command, name: &str) -> anyhow::Result<()> {
         let mut page = Vec::new();
         render(command, name, &mut page).with_context(|| format!("make the page of {name}"))?;
-        durable::write(&self.folder.join(format!("{name}.1")), &page, Mode::Public)?;
+        durable::write(self.folder.join(format!("{name}.1")), &page, Mode::Public)?;
         for child in command
             .get_subcommands()
             .filter(|child| child.get_name() != "help")

@@ -40,22 +40,22 @@ impl Root {
         });
         let config = checked("root.yaml", &text)?;
         let data = DataDir::new(&folder);
-        let certificate_pem = match ceremony::init(&data, &config, &secret, &endpoint::clock())
-            .await
-        {
-            Ok(Initialised {
-                outcome: Ceremony::Established { certificate_pem },
-                ..
-            }) => certificate_pem,
-            Ok(_) => bail!("{} is not a root's folder", folder.display()),
-            Err(InitError::Established { .. }) => {
-                let client = open(&data, secret).await?;
-                client.identity().await?.anchor_pem
-            }
-            Err(error) => {
-                return Err(error).with_context(|| format!("make the root in {}", folder.display()));
-            }
-        };
+        let certificate_pem =
+            match ceremony::init(&data, &config, &secret, &endpoint::clock()).await {
+                Ok(Initialised {
+                    outcome: Ceremony::Established { certificate_pem },
+                    ..
+                }) => certificate_pem,
+                Ok(_) => bail!("{} is not a root's folder", folder.display()),
+                Err(InitError::Established { .. }) => {
+                    let client = open(&data, secret).await?;
+                    client.identity().await?.anchor_pem
+                }
+                Err(error) => {
+                    return Err(error)
+                        .with_context(|| format!("make the root in {}", folder.display()));
+                }
+            };
         let certificate = certificate_of(&certificate_pem)?;
         Ok(Self {
             number,

@@ -1,5 +1,7 @@
 //! What to try next while the provider runs: callers that it refuses, each with the command and the answer.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::Context as _;
 use vidimus_keys::file::FileKey;
 use vidimus_x509::{
@@ -37,10 +39,10 @@ pub(crate) async fn lines(stage: &Stage) -> anyhow::Result<Vec<String>> {
     let program = std::env::args()
         .next()
         .unwrap_or_else(|| "vidimus".to_owned());
-    let name = Side::Provider.dns_name();
-    let command = |folder: std::path::PathBuf, more: &str| {
+    let command = |folder: PathBuf, more: &str| {
+        let folder = from_here(&folder);
         format!(
-            "    {program} provider validate {endpoint} --server-name {name} \\\n      --tls {}{more}",
+            "    {program} provider validate {endpoint} --provider vidimus-system/demo --tls {}{more}",
             folder.display()
         )
     };
@@ -59,6 +61,12 @@ pub(crate) async fn lines(stage: &Stage) -> anyhow::Result<Vec<String>> {
         String::new(),
     ]
     .into())
+}
+
+/// The path as a person in this folder would type it.
+fn from_here(path: &Path) -> PathBuf {
+    let here = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(here).unwrap_or(path).to_path_buf()
 }
 
 /// A leaf of a CA that exists only in this function.

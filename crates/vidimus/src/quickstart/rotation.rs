@@ -187,7 +187,7 @@ impl Stage {
     }
 
     /// Moves calls and streams to a new connection; the old one ends by itself when nothing uses it.
-    async fn connect_anew(&mut self) -> anyhow::Result<()> {
+    async fn connect_anew(&self) -> anyhow::Result<()> {
         self.manager.reconnect().await.context("connect anew")?;
         self.load.reopen_streams();
         Ok(())

@@ -120,7 +120,7 @@ impl End {
 
 fn name_of(peer: &Value) -> String {
     let first = peer["dns_names"].as_array().and_then(|names| names.first());
-    text(first.unwrap_or(&peer["subject"]))
+    text(first.unwrap_or_else(|| &peer["subject"]))
 }
 
 fn text(value: &Value) -> String {

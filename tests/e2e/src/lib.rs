@@ -1,1 +1,0 @@
-//! Whole processes and real peers: e2e.
