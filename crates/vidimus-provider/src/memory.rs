@@ -6,6 +6,7 @@
 //! (moving disks to and from URLs, downloading images, linked clones) is refused as
 //! `UNIMPLEMENTED` and is missing from the capabilities.
 
+mod effect;
 mod error;
 mod hypervisor;
 mod machine;

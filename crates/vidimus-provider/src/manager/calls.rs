@@ -96,5 +96,5 @@ calls! {
     /// Describes a disk.
     get_disk_info = get_disk_info(pb::GetDiskInfoRequest) -> pb::GetDiskInfoResponse, "GetDiskInfo", short;
     /// Lists every virtual machine.
-    list_v_ms = list_v_ms(pb::ListVMsRequest) -> pb::ListVMsResponse, "ListVMs", short;
+    list_vms = list_v_ms(pb::ListVMsRequest) -> pb::ListVMsResponse, "ListVMs", short;
 }

@@ -8,6 +8,7 @@ use vidimus_proto::provider::v1 as pb;
 
 use super::{
     Limits, MemoryConfig, MemoryError,
+    effect::{After, Effect, busy, kept},
     machine::{Disk, Hardware, Machine, Numbers, PowerState, Snapshot, State},
     spec::{Wish, check_name},
     tasks::{TaskId, TaskLog},
@@ -27,15 +28,6 @@ pub(super) struct Hypervisor {
     due: BTreeMap<(Instant, TaskId), (String, Effect)>,
 }
 
-/// A power operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Power {
-    Off,
-    On,
-    Reboot,
-    ShutDown,
-}
-
 /// A new machine, checked.
 #[derive(Debug)]
 pub(super) struct NewMachine {
@@ -43,19 +35,6 @@ pub(super) struct NewMachine {
     pub(super) image: Option<String>,
     pub(super) tags: Vec<String>,
     pub(super) wish: Wish,
-}
-
-/// What a task does to its machine when it is done.
-#[derive(Clone, Debug)]
-pub(super) enum Effect {
-    Create,
-    Delete,
-    DeleteSnapshot(String),
-    Power(Power),
-    Reconfigure(Wish),
-    Revert(String),
-    Snapshot(String),
-    Upgrade(i32),
 }
 
 type Work<T> = Result<(T, Option<TaskId>), MemoryError>;
@@ -170,7 +149,7 @@ impl Hypervisor {
         }
         if machine.busy_until <= now {
             // said at once rather than by a task; behind other work the task says it
-            check(machine, &effect, &self.limits)?;
+            effect.check(machine, &self.limits)?;
         }
         self.schedule(id, effect, now)
     }
@@ -380,101 +359,12 @@ impl Hypervisor {
                 id: id.to_owned(),
             });
         };
-        check(machine, &effect, &self.limits)?;
-        match effect {
-            Effect::Create => machine.creation = None,
-            Effect::Delete => {
-                self.ids.remove(&machine.name);
-                self.machines.remove(id);
-            }
-            Effect::DeleteSnapshot(snapshot) => {
-                machine.snapshots.remove(&snapshot);
-            }
-            Effect::Power(power) => machine.state.apply(power),
-            Effect::Reconfigure(wish) => {
-                machine.state.hardware.apply(&wish, &mut self.numbers);
-            }
-            Effect::Revert(snapshot) => machine.state = kept(machine, &snapshot)?.clone(),
-            Effect::Snapshot(snapshot) => {
-                let mut state = machine.state.clone();
-                if let Some(snapshot) = machine.snapshots.get_mut(&snapshot) {
-                    if !snapshot.with_memory {
-                        // a disk image alone starts as after a power cut
-                        state.power = PowerState::Off;
-                    }
-                    snapshot.state = Some(state);
-                }
-            }
-            Effect::Upgrade(version) => machine.state.hardware.version = version,
+        let after = effect.perform(machine, &mut self.numbers, &self.limits)?;
+        if let After::Gone = after
+            && let Some(machine) = self.machines.remove(id)
+        {
+            self.ids.remove(&machine.name);
         }
         Ok(())
-    }
-}
-
-impl State {
-    const fn apply(&mut self, power: Power) {
-        match power {
-            Power::Off | Power::ShutDown => self.power = PowerState::Off,
-            Power::On => {
-                if matches!(self.power, PowerState::Off) {
-                    self.boots += 1;
-                }
-                self.power = PowerState::On;
-            }
-            Power::Reboot => self.boots += 1,
-        }
-    }
-}
-
-/// What must be so before an effect.
-fn check(machine: &Machine, effect: &Effect, limits: &Limits) -> Result<(), MemoryError> {
-    let needs = |needed| MemoryError::State {
-        id: machine.id.clone(),
-        needed,
-    };
-    match effect {
-        Effect::Create
-        | Effect::Delete
-        | Effect::Power(Power::Off | Power::On | Power::ShutDown) => Ok(()),
-        Effect::Power(Power::Reboot) => match machine.state.power {
-            PowerState::On => Ok(()),
-            PowerState::Off => Err(needs("a reboot needs it to be on")),
-        },
-        Effect::DeleteSnapshot(id) | Effect::Snapshot(id) => find_snapshot(machine, id).map(drop),
-        Effect::Revert(id) => kept(machine, id).map(drop),
-        Effect::Reconfigure(wish) => machine.state.hardware.check("desired_json", wish, limits),
-        Effect::Upgrade(version) => {
-            if matches!(machine.state.power, PowerState::On) {
-                return Err(needs("a hardware upgrade needs it to be off"));
-            }
-            if *version <= machine.state.hardware.version {
-                return Err(needs("the hardware version can only be raised"));
-            }
-            Ok(())
-        }
-    }
-}
-
-fn find_snapshot<'a>(machine: &'a Machine, id: &str) -> Result<&'a Snapshot, MemoryError> {
-    machine
-        .snapshots
-        .get(id)
-        .ok_or_else(|| MemoryError::Missing {
-            kind: "snapshot",
-            id: id.to_owned(),
-        })
-}
-
-fn kept<'a>(machine: &'a Machine, snapshot: &str) -> Result<&'a State, MemoryError> {
-    find_snapshot(machine, snapshot)?
-        .state
-        .as_ref()
-        .ok_or_else(|| busy(machine, "the snapshot is being taken"))
-}
-
-fn busy(machine: &Machine, what: &'static str) -> MemoryError {
-    MemoryError::Busy {
-        id: machine.id.clone(),
-        what,
     }
 }

@@ -271,10 +271,6 @@ impl Machine {
             ("disks".to_owned(), hardware.disks.len().to_string()),
             ("snapshots".to_owned(), self.snapshots.len().to_string()),
             ("tags".to_owned(), self.tags.join(",")),
-            (
-                "busy".to_owned(),
-                (self.creation.is_some() || self.deletion.is_some()).to_string(),
-            ),
         ]);
         if let Some(image) = &self.image {
             raw.insert("image".to_owned(), image.clone());

@@ -6,7 +6,8 @@ use vidimus_proto::provider::v1::{self as pb, PowerOp, provider_server::Provider
 
 use super::{
     MemoryError, MemoryProvider,
-    hypervisor::{Effect, NewMachine, Power},
+    effect::{Effect, Power},
+    hypervisor::NewMachine,
     spec::{ImageWish, Wish, check_name, check_object, check_word, invalid},
     tasks::TaskId,
 };

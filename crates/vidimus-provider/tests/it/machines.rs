@@ -80,10 +80,7 @@ async fn a_machine_lives_from_its_creation_to_its_end_over_the_wire() -> Result<
     };
     finish(&manager, manager.reconfigure(change).await?.task).await;
     finish(&manager, power(PowerOp::ShutdownGraceful).await?.task).await;
-    assert_eq!(
-        manager.list_v_ms(pb::ListVMsRequest {}).await?.vms[0].cpu,
-        8
-    );
+    assert_eq!(manager.list_vms(pb::ListVMsRequest {}).await?.vms[0].cpu, 8);
 
     let back = pb::SnapshotRevertRequest {
         vm_id: id.clone(),
@@ -91,10 +88,7 @@ async fn a_machine_lives_from_its_creation_to_its_end_over_the_wire() -> Result<
     };
     finish(&manager, manager.snapshot_revert(back).await?.task).await;
     assert_eq!(describe(&manager, &id).await.power_state, "On");
-    assert_eq!(
-        manager.list_v_ms(pb::ListVMsRequest {}).await?.vms[0].cpu,
-        2
-    );
+    assert_eq!(manager.list_vms(pb::ListVMsRequest {}).await?.vms[0].cpu, 2);
 
     let copy = pb::CloneRequest {
         source_vm_id: id.clone(),
@@ -122,7 +116,7 @@ async fn a_machine_lives_from_its_creation_to_its_end_over_the_wire() -> Result<
         None,
         "deleting again succeeds"
     );
-    assert_eq!(manager.list_v_ms(pb::ListVMsRequest {}).await?.vms.len(), 1);
+    assert_eq!(manager.list_vms(pb::ListVMsRequest {}).await?.vms.len(), 1);
     running.stop().await;
     Ok(())
 }

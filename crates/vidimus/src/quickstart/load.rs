@@ -158,7 +158,7 @@ impl Caller {
                 .describe(provider::DescribeRequest { id: id.clone() }),
         )
         .await;
-        self.call(self.manager.list_v_ms(provider::ListVMsRequest {}))
+        self.call(self.manager.list_vms(provider::ListVMsRequest {}))
             .await;
         let deleted = self
             .call(self.manager.delete(provider::DeleteRequest { id }))

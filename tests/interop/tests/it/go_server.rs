@@ -46,7 +46,7 @@ async fn every_method_reaches_the_server_and_health_is_followed() {
         snapshot_revert(SnapshotRevertRequest) clone_vm(CloneRequest)
         image_prepare(ImagePrepareRequest) get_capabilities(GetCapabilitiesRequest)
         export_disk(ExportDiskRequest) import_disk(ImportDiskRequest)
-        get_disk_info(GetDiskInfoRequest) list_v_ms(ListVMsRequest)
+        get_disk_info(GetDiskInfoRequest) list_vms(ListVMsRequest)
     };
     assert_eq!(methods, 18);
     assert_eq!(server.count("calls").await, 18);
