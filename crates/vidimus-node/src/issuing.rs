@@ -6,6 +6,8 @@
 
 mod error;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 
 use std::{net::IpAddr, sync::Arc, time::SystemTime};
 

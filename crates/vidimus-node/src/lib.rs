@@ -16,6 +16,8 @@ mod node;
 mod rotation;
 pub mod run;
 mod socket;
+#[cfg(test)]
+mod testing;
 mod time;
 
 pub use applying::{Applied, ApplyError};

@@ -4,44 +4,16 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use http::{Request, header};
 use prost::Message as _;
-use tempfile::TempDir;
 use tonic::{Code, body::Body};
 use tower::ServiceExt as _;
-use vidimus_daemon::clock::SystemClock;
-use vidimus_keys::Secret;
 use vidimus_proto::node::v1::node_service_server::NodeServiceServer;
 use vidimus_tls::identity::{PeerIdentity, UnixPeer};
 
 use super::Rpc;
-use crate::{
-    ceremony,
-    config::{self, Api, Role, Template, template},
-    data::DataDir,
-    node::Node,
-};
+use crate::{node::Node, testing::a_root};
 
 /// Methods without an audit entry.
 const UNAUDITED: [&str; 2] = ["GetIdentity", "GetStatus"];
-
-async fn a_root() -> (TempDir, Arc<Node>) {
-    let dir = TempDir::new().unwrap();
-    let text = template(&Template {
-        role: Role::Root,
-        common_name: "Root",
-        parent_pem: None,
-        api: Api::default(),
-    });
-    let config = config::parse("root.yaml", &text).unwrap();
-    let secret = Secret::from_passphrase("a passphrase of some length".to_owned().into());
-    let secret = Arc::new(secret.unwrap());
-    let data = DataDir::new(dir.path().join("root"));
-    let clock: Arc<dyn vidimus_daemon::clock::Clock> = Arc::new(SystemClock);
-    ceremony::init(&data, &config, &secret, &clock)
-        .await
-        .unwrap();
-    let node = Node::open(data, secret, clock).await.unwrap();
-    (dir, Arc::new(node))
-}
 
 fn methods() -> BTreeSet<String> {
     let set = prost_types::FileDescriptorSet::decode(vidimus_proto::FILE_DESCRIPTOR_SET).unwrap();
@@ -86,7 +58,7 @@ fn unix(uid: u32) -> Option<PeerIdentity> {
 /// C1: nobody, somebody else and the owner, for every method there is; each refusal has its entry.
 #[tokio::test]
 async fn every_method_refuses_whoever_is_not_the_administrator() {
-    let (dir, node) = a_root().await;
+    let (dir, node) = a_root(|text| text).await;
     let owner = std::os::unix::fs::MetadataExt::uid(&dir.path().metadata().unwrap());
     let methods = methods();
     assert!(methods.len() >= 11, "{methods:?}");
