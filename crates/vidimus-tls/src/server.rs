@@ -6,11 +6,13 @@
 
 mod accept;
 mod connection;
+mod drive;
 mod failure;
 mod handshake;
 mod limits;
 mod linger;
 mod listener;
+mod listening;
 mod local;
 mod log_limit;
 mod pending;

@@ -8,6 +8,7 @@
 
 mod client;
 mod danger;
+mod explain;
 pub(crate) mod facts;
 mod path;
 mod pinned;

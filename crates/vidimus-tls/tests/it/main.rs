@@ -3,9 +3,13 @@
 #[cfg(test)]
 mod accept;
 #[cfg(test)]
+mod bad_material;
+#[cfg(test)]
 mod channel;
 #[cfg(test)]
 mod drain;
+#[cfg(test)]
+mod foreign;
 #[cfg(test)]
 mod local;
 #[cfg(test)]

@@ -23,7 +23,7 @@ use tonic::transport::{Channel, Endpoint};
 use vidimus_proto::testkit::v1::echo_client::EchoClient;
 use vidimus_proto::testkit::v1::{EchoRequest, EchoResponse};
 use vidimus_testkit::echo::EchoLog;
-use vidimus_testkit::{Authority, Credential, EchoService, Pki};
+use vidimus_testkit::{Authority, Credential, EchoService, Pki, wait_until_async};
 use vidimus_tls::clock::Clock;
 use vidimus_tls::identity::PeerIdentity;
 use vidimus_tls::material::{MaterialFiles, Usage};
@@ -132,6 +132,34 @@ pub(crate) fn quick() -> WatchOptions {
         settle: Duration::from_millis(20),
         ..WatchOptions::default()
     }
+}
+
+/// Writes in place, as an editor or a careless script does.
+pub(crate) fn put(path: impl AsRef<Path>, content: impl AsRef<[u8]>) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test's files need not survive a crash"
+    )]
+    std::fs::write(path, content).expect("a write");
+}
+
+/// The certificate that a new connection is shown.
+pub(crate) async fn served(client: &Client, running: &Running) -> Vec<u8> {
+    let stream = client.connect(running.address).await.expect("a handshake");
+    let chain = stream.get_ref().1.peer_certificates().expect("a chain");
+    chain[0].to_vec()
+}
+
+/// Waits until new connections are shown this certificate.
+pub(crate) async fn wait_served(client: &Client, running: &Running, leaf: &Credential) {
+    wait_until_async(DEADLINE, || async {
+        if served(client, running).await == leaf.leaf_der() {
+            Ok(())
+        } else {
+            Err("the old certificate is still served")
+        }
+    })
+    .await;
 }
 
 /// A clock that a test puts ahead by so many seconds.
