@@ -271,3 +271,27 @@ fn seq_in_store(line: &[u8], reader: &Reader) -> Result<Result<u64, u64>, Export
         .is_some_and(|stored| stored.seq == seq && stored.text().as_bytes() == line);
     Ok(if same { Ok(seq) } else { Err(seq) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C14. Only what we name so is taken for a daily file.
+    #[test]
+    fn days_are_calendar_days_in_their_one_form() {
+        for day in ["2030-01-01", "2028-02-29", "1970-12-31"] {
+            assert!(is_day(day), "{day}");
+        }
+        for other in [
+            "",
+            "2030-1-1",
+            "2030-02-30",
+            "20300101",
+            "2030-01-01T00",
+            "notes",
+            "+2030-01-01",
+        ] {
+            assert!(!is_day(other), "{other}");
+        }
+    }
+}

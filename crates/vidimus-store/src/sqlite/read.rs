@@ -306,3 +306,26 @@ pub(super) fn from_millis(millis: i64) -> SystemTime {
 fn corrupt(what: impl Into<String>) -> StoreError {
     StoreError::Corrupt { what: what.into() }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// C13. Times before 1970 and between milliseconds are rounded down, never up.
+    #[test]
+    fn times_keep_their_milliseconds() {
+        let since = |nanos| SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos);
+        let before = |nanos| SystemTime::UNIX_EPOCH - Duration::from_nanos(nanos);
+        for (time, millis) in [
+            (since(0), 0),
+            (since(1_999_999), 1),
+            (since(2_000_000), 2),
+            (before(1), -1),
+            (before(1_000_000), -1),
+            (before(1_000_001), -2),
+        ] {
+            assert_eq!(to_millis(time), millis);
+            assert_eq!(to_millis(from_millis(millis)), millis);
+        }
+    }
+}

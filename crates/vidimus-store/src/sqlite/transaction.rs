@@ -8,6 +8,7 @@ use rusqlite::{Connection, Params};
 use vidimus_audit::{AuditKey, Draft, Head, chain};
 
 use super::{read, write_error};
+use crate::certificate::detail;
 use crate::error::StoreError;
 use crate::store::Clock;
 
@@ -86,7 +87,22 @@ impl Tx<'_> {
     }
 
     /// Appends to the audit log; returns the entry's number.
-    pub(super) fn audit(&mut self, draft: Draft, now: SystemTime) -> Result<u64, StoreError> {
+    pub(super) fn audit(&mut self, mut draft: Draft, now: SystemTime) -> Result<u64, StoreError> {
+        // An entry without a certificate doesn't tell of one, whatever its author wrote.
+        draft.details.remove(detail::CERTIFICATE_SHA256);
+        self.append(draft, now)
+    }
+
+    /// Appends the entry of a certificate that is recorded under the same savepoint.
+    pub(super) fn audit_issuance(
+        &mut self,
+        draft: Draft,
+        now: SystemTime,
+    ) -> Result<u64, StoreError> {
+        self.append(draft, now)
+    }
+
+    fn append(&mut self, draft: Draft, now: SystemTime) -> Result<u64, StoreError> {
         let line = chain::append(&self.chain.head, draft, now, &self.chain.key);
         self.execute(
             "an audit entry",

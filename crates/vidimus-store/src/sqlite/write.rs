@@ -25,7 +25,7 @@ impl Write for Issuance {
             .with(detail::CERTIFICATE_SHA256, sha256_hex(self.signed.der()))
             .with(detail::PROFILE, self.profile.clone());
         audit.outcome = Outcome::Ok;
-        let audit_seq = tx.audit(audit, now)?;
+        let audit_seq = tx.audit_issuance(audit, now)?;
         let issued = IssuedCertificate {
             serial,
             der: self.signed.der().to_owned(),
@@ -87,10 +87,7 @@ impl Write for Draft {
 
     fn apply(self, tx: &mut Tx<'_>) -> Result<u64, StoreError> {
         let now = tx.now();
-        let mut draft = self;
-        // Only an entry with a certificate tells of one.
-        draft.details.remove(detail::CERTIFICATE_SHA256);
-        tx.audit(draft, now)
+        tx.audit(self, now)
     }
 }
 

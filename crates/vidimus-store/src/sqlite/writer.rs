@@ -48,6 +48,7 @@ impl Writer {
             jobs,
             committed,
             chain_is_stale: false,
+            log_bound: MAX_LOG_BYTES,
         };
         let thread = thread::Builder::new()
             .name("vidimus-store".to_owned())
@@ -133,6 +134,8 @@ struct Thread {
     committed: watch::Sender<u64>,
     /// A transaction was lost: the end of the log has to be read from the database again.
     chain_is_stale: bool,
+    /// The size at which the write-ahead log is next made to start over.
+    log_bound: u64,
 }
 
 impl Thread {
@@ -240,27 +243,31 @@ impl Thread {
     }
 
     /// SQLite starts the log over when it happens to find no reader in it. Under constant reading
-    /// that may never be, so from a certain size on it is made to: readers are waited for
-    /// (`busy_timeout`), and each of them is short.
-    fn bound_log(&self) {
+    /// that may never be, so at a certain size it is made to: readers are waited for
+    /// (`busy_timeout`), and ours are short. A foreign one that stays is not waited for again
+    /// before the log has grown by as much again.
+    fn bound_log(&mut self) {
         let size = fs::metadata(&self.log).map_or(0, |metadata| metadata.len());
-        if size <= MAX_LOG_BYTES {
+        if size <= self.log_bound {
             return;
         }
-        let result = self
+        let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let busy = self
             .connection
-            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
-                row.get::<_, i64>(0)
-            });
-        match result {
-            Ok(0) => {}
-            Ok(_busy) => tracing::warn!(
-                bytes = size,
-                "a reader keeps the store's log from starting over"
-            ),
-            Err(error) => {
-                tracing::error!(%error, "the store could not fold its log into the database");
+            .query_row(checkpoint, [], |row| row.get::<_, bool>(0));
+        self.log_bound = match busy {
+            Ok(false) => MAX_LOG_BYTES,
+            Ok(true) => {
+                tracing::warn!(
+                    bytes = size,
+                    "a reader keeps the store's write-ahead log from starting over"
+                );
+                size.saturating_add(MAX_LOG_BYTES)
             }
-        }
+            Err(error) => {
+                tracing::error!(%error, "the store could not start its write-ahead log over");
+                size.saturating_add(MAX_LOG_BYTES)
+            }
+        };
     }
 }

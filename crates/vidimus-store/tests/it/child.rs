@@ -17,6 +17,8 @@ pub(crate) enum Work {
     Record,
     /// Records a few issuances, one after the other; prints each serial number after the answer.
     RecordInTurn,
+    /// Checks the store in a folder that can't be written to.
+    ReadOnlyMedium,
     /// Fills the file system that the path is in, and goes on when there is room.
     FillTheDisk,
 }
@@ -26,6 +28,7 @@ impl Work {
         match self {
             Self::Record => "record",
             Self::RecordInTurn => "record-in-turn",
+            Self::ReadOnlyMedium => "read-only-medium",
             Self::FillTheDisk => "fill-the-disk",
         }
     }
@@ -33,10 +36,10 @@ impl Work {
 
 /// The program and the arguments that do `work` on `path`, behind `before` (`strace ...`), which is
 /// a program with its arguments, or nothing.
-pub(crate) fn command(work: Work, path: &Path, before: &[&OsStr]) -> Command {
+pub(crate) fn command(work: Work, path: &Path, before: &[impl AsRef<OsStr>]) -> Command {
     let own = env::current_exe().unwrap().into_os_string();
     let arguments = ["child::works_when_it_is_told_to", "--exact", "--nocapture"];
-    let mut words: Vec<OsString> = before.iter().map(OsString::from).collect();
+    let mut words: Vec<OsString> = before.iter().map(|word| word.as_ref().to_owned()).collect();
     words.push(own);
     words.extend(arguments.map(OsString::from));
     let mut command = Command::new(&words[0]);
@@ -45,6 +48,26 @@ pub(crate) fn command(work: Work, path: &Path, before: &[&OsStr]) -> Command {
         .env(WORK, work.name())
         .env(PATH, path);
     command
+}
+
+/// A shell that mounts a tmpfs at `mount`, in a mount namespace of its own, runs `then` and becomes
+/// the command behind it; nothing if the kernel gives tests no such namespace.
+pub(crate) fn in_own_mount(mount: &Path, then: &str) -> Option<Vec<OsString>> {
+    let tmpfs = format!("mount -t tmpfs -o size=4m tmpfs '{}'", mount.display());
+    let shell = ["unshare", "-rm", "sh", "-c"].map(OsString::from);
+    let possible = Command::new(&shell[0])
+        .args(&shell[1..])
+        .arg(&tmpfs)
+        .status();
+    if !possible.is_ok_and(|status| status.success()) {
+        eprintln!(
+            "no mount namespace to be had here: {} is not tested",
+            mount.display()
+        );
+        return None;
+    }
+    let script = format!("{tmpfs} && {then} exec \"$0\" \"$@\"");
+    Some(shell.into_iter().chain([script.into()]).collect())
 }
 
 /// Not a test by itself: does what [`command`] asks for, and nothing without it.
@@ -63,6 +86,7 @@ fn works_when_it_is_told_to() {
         match work.to_str().unwrap() {
             "record" => crate::kill::record(&path).await,
             "record-in-turn" => crate::syncs::record_in_turn(&path).await,
+            "read-only-medium" => crate::files::check_read_only(&path),
             "fill-the-disk" => crate::full::fill_the_disk(&path).await,
             other => panic!("no such work: {other}"),
         }

@@ -1,10 +1,8 @@
 //! A full disk: a clear refusal, nothing lost, and on it goes when there is room.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use vidimus_store::export::AuditFiles;
@@ -135,21 +133,10 @@ pub(crate) async fn fill_the_disk(dir: &Path) {
 #[test]
 fn a_full_disk_refuses_loses_nothing_and_goes_on_when_there_is_room() {
     let dir = tempfile::tempdir().unwrap();
-    let namespace = ["unshare", "-rm", "sh", "-c"].map(OsStr::new);
-    let mount = "mount -t tmpfs -o size=4m tmpfs \"$VIDIMUS_STORE_TEST_MOUNT\"";
-    let possible = Command::new("unshare")
-        .args(["-rm", "sh", "-c", mount])
-        .env("VIDIMUS_STORE_TEST_MOUNT", dir.path())
-        .status();
-    if !possible.is_ok_and(|status| status.success()) {
-        eprintln!("no mount namespace to be had here: only the limited store was tested");
+    let Some(before) = child::in_own_mount(dir.path(), "") else {
         return;
-    }
-    let script = format!("{mount} && exec \"$0\" \"$@\"");
-    let mut before = namespace.to_vec();
-    before.push(OsStr::new(&script));
-    let mut command = child::command(Work::FillTheDisk, dir.path(), &before);
-    command.env("VIDIMUS_STORE_TEST_MOUNT", dir.path());
+    };
+    let command = child::command(Work::FillTheDisk, dir.path(), &before);
     let mut process = Process::spawn(command);
     process.wait_for_line("went on with", Duration::from_secs(120));
     let status = process.wait_exit(Duration::from_secs(30));

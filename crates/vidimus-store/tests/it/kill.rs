@@ -17,8 +17,10 @@ use vidimus_x509::serial::Serial;
 
 use crate::child::{self, Work};
 
-/// How often the process is killed.
-const POINTS: u64 = 20;
+/// How many stores are made, and how often the process is killed that uses one: also while it
+/// recovers from the kill before.
+const STORES: u64 = 5;
+const POINTS: u64 = 4;
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The child: eight at a time, until it is killed.
@@ -46,39 +48,40 @@ pub(crate) async fn record(dir: &Path) {
 /// log and the daily files are whole, and every certificate has its entry.
 #[test]
 fn killed_at_any_moment_the_store_has_all_that_was_answered() {
-    let dir = tempfile::tempdir().unwrap();
     let seed = seed();
     println!("VIDIMUS_TEST_SEED={seed}");
     let mut dice = Dice(seed);
-    let mut answered = BTreeSet::new();
-    for point in 0..POINTS {
-        let mut process = Process::spawn(child::command(Work::Record, dir.path(), &[]));
-        // At least so many answers, and then a moment that no answer marks.
-        let answers = usize::try_from(dice.below(120)).unwrap();
-        let moment = Duration::from_micros(dice.below(20_000));
-        let reached = try_wait_until(DEADLINE, || match recorded(&process).len() {
-            count if count >= answers => Ok(()),
-            count => Err(count),
-        });
-        assert!(
-            reached.is_ok(),
-            "seed {seed}, point {point}: {:?}",
-            process.lines()
-        );
-        let start = std::time::Instant::now();
-        while start.elapsed() < moment {
-            std::hint::spin_loop();
+    let mut total = 0;
+    for _ in 0..STORES {
+        let dir = tempfile::tempdir().unwrap();
+        let mut answered = BTreeSet::new();
+        for point in 0..POINTS {
+            let when = format!("seed {seed}, point {point}");
+            kill_once(dir.path(), &mut dice, &mut answered, &when);
+            check(dir.path(), &answered, &when);
         }
-        process.kill();
-        process.wait_exit(DEADLINE);
-        answered.extend(recorded(&process));
-        check(
-            dir.path(),
-            &answered,
-            &format!("seed {seed}, point {point}"),
-        );
+        total += answered.len();
     }
-    assert!(!answered.is_empty());
+    assert!(total > 0);
+}
+
+fn kill_once(dir: &Path, dice: &mut Dice, answered: &mut BTreeSet<Serial>, when: &str) {
+    let mut process = Process::spawn(child::command(Work::Record, dir, &["env"]));
+    // At least so many answers, and then a moment that no answer marks.
+    let answers = usize::try_from(dice.below(120)).unwrap();
+    let moment = Duration::from_micros(dice.below(20_000));
+    let reached = try_wait_until(DEADLINE, || match recorded(&process).len() {
+        count if count >= answers => Ok(()),
+        count => Err(count),
+    });
+    assert!(reached.is_ok(), "{when}: {process}");
+    let start = std::time::Instant::now();
+    while start.elapsed() < moment {
+        std::hint::spin_loop();
+    }
+    process.kill();
+    process.wait_exit(DEADLINE);
+    answered.extend(recorded(&process));
 }
 
 fn check(dir: &Path, answered: &BTreeSet<Serial>, when: &str) {
