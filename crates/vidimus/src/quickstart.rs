@@ -50,6 +50,7 @@ pub(crate) struct Options {
     pub(crate) once: bool,
     pub(crate) port: u16,
     pub(crate) health_port: u16,
+    pub(crate) node_port: u16,
     pub(crate) format: Format,
 }
 
@@ -102,8 +103,9 @@ async fn set_up(layout: &Layout, options: &Options, board: &mut Board) -> anyhow
         ));
     }
     let newest = roots.last().context("there is a root")?;
-    IssuingNode::make(layout, newest).await?;
-    let mut node = IssuingNode::start(layout, newest).await?;
+    let listen = ports::free_from(options.node_port, "the node's management API")?;
+    IssuingNode::make(layout, newest, listen).await?;
+    let mut node = IssuingNode::start(layout, newest, listen).await?;
     board.step(&format!(
         "the issuing node serves its management API on {}",
         node.address

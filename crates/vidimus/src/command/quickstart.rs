@@ -33,6 +33,10 @@ pub(crate) struct QuickstartArgs {
     #[arg(long, value_name = "PORT", default_value_t = vidimus_provider::server::HEALTH_PORT)]
     health_port: u16,
 
+    /// The port of the issuing node's management API; the next free one if it is taken.
+    #[arg(long, value_name = "PORT", default_value_t = vidimus_node::config::DEFAULT_LISTEN.port())]
+    node_port: u16,
+
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -44,6 +48,7 @@ impl QuickstartArgs {
             once: self.once,
             port: self.port,
             health_port: self.health_port,
+            node_port: self.node_port,
             format: self.output.format,
         };
         quickstart::run(options).await

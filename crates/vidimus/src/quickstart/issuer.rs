@@ -17,13 +17,10 @@ use super::{
     authority::{self, Root},
     child::Program,
     layout::Layout,
-    ports,
     sides::End,
 };
 use crate::endpoint;
 
-/// What the running node's management port is if it is free.
-const PORT: u16 = 9550;
 const CONNECT_DEADLINE: Duration = Duration::from_secs(30);
 const TRY_AGAIN: Duration = Duration::from_millis(100);
 
@@ -39,10 +36,14 @@ pub(crate) struct IssuingNode {
 
 impl IssuingNode {
     /// Makes the node if it isn't there, its certificate signed by `root`.
-    pub(crate) async fn make(layout: &Layout, root: &Root) -> anyhow::Result<()> {
+    pub(crate) async fn make(
+        layout: &Layout,
+        root: &Root,
+        listen: SocketAddr,
+    ) -> anyhow::Result<()> {
         let data = DataDir::new(layout.node());
         let secret = Arc::new(authority::unlock_file(&layout.unlock("node"))?);
-        let (config, _) = Self::config(root, ports::loopback(PORT))?;
+        let (config, _) = Self::config(root, listen)?;
         let csr = match ceremony::init(&data, &config, &secret, &endpoint::clock()).await {
             Ok(Initialised {
                 outcome: Ceremony::AwaitingCertificate { csr_pem },
@@ -59,8 +60,11 @@ impl IssuingNode {
     }
 
     /// Starts the node and connects to it over mutual TLS.
-    pub(crate) async fn start(layout: &Layout, root: &Root) -> anyhow::Result<Self> {
-        let listen = ports::free_from(PORT, "the node's management API")?;
+    pub(crate) async fn start(
+        layout: &Layout,
+        root: &Root,
+        listen: SocketAddr,
+    ) -> anyhow::Result<Self> {
         let (_, text) = Self::config(root, listen)?;
         durable::write(layout.node_config(), text.as_bytes(), Mode::Private)?;
         let path = |path: std::path::PathBuf| path.display().to_string();

@@ -8,7 +8,7 @@ use crate::{exit::Stop, output};
 const TRIES: u16 = 200;
 
 /// A port on the loopback address.
-pub(crate) fn loopback(port: u16) -> SocketAddr {
+fn loopback(port: u16) -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, port))
 }
 
