@@ -3,6 +3,7 @@
 use vidimus_audit::{AuditSeed, Draft, Entry, Outcome};
 
 use super::{Authority, Database, audit_seed, draft, intact, open};
+use crate::certificate::detail::CERTIFICATE_SHA256;
 use crate::error::OpenError;
 use crate::identity::IdentityRow;
 
@@ -70,7 +71,7 @@ pub async fn an_issuance_entry_names_its_certificate(database: &impl Database) {
     assert_eq!(entry.details["profile"], "leaf-server");
     assert_eq!(entry.details["request_dns_names"], "host.example");
     assert_eq!(
-        entry.details["certificate_sha256"],
+        entry.details[CERTIFICATE_SHA256],
         vidimus_audit::entry::sha256_hex(&recorded.der)
     );
 }
@@ -78,13 +79,17 @@ pub async fn an_issuance_entry_names_its_certificate(database: &impl Database) {
 /// Refusals are entries too, with what was asked and by whom.
 pub async fn a_refusal_has_its_entry(database: &impl Database) {
     let store = open(database);
-    let refusal = Draft::new("CN=mallory", "IssueLeaf", Outcome::Denied).with_request(b"request");
+    let refusal = Draft::new("CN=mallory", "IssueLeaf", Outcome::Denied)
+        .with_request(b"request")
+        // Only the entry of a certificate that is recorded tells of one.
+        .with(CERTIFICATE_SHA256, "00");
     let digest = refusal.request_digest_sha256;
     let seq = store.append_audit(refusal).await.unwrap();
     let entry = entry(&store.audit_lines(seq, 1).await.unwrap()[0].json);
     assert_eq!(entry.actor_subject, "CN=mallory");
     assert_eq!(entry.outcome, Outcome::Denied);
     assert_eq!(entry.request_digest_sha256, digest);
+    assert!(!entry.details.contains_key(CERTIFICATE_SHA256));
     assert_eq!(intact(&store), 1);
 }
 
