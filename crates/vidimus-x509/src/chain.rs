@@ -120,7 +120,7 @@ pub enum ChainError {
 pub fn order<'a>(leaf: &'a Certificate, others: &'a [Certificate]) -> Vec<&'a Certificate> {
     let mut chain = vec![leaf];
     let mut last = leaf;
-    while chain.len() < MAX_CHAIN && last.issuer_der() != last.subject_der() {
+    while chain.len() < MAX_CHAIN && !is_self_signed(last) {
         let issuer = others.iter().find(|candidate| {
             candidate.subject_der() == last.issuer_der()
                 && !chain.iter().any(|used| used.der() == candidate.der())
@@ -131,6 +131,13 @@ pub fn order<'a>(leaf: &'a Certificate, others: &'a [Certificate]) -> Vec<&'a Ce
         last = issuer;
     }
     chain
+}
+
+/// A CA certified by an older key of the same name is self-issued, but not self-signed: its chain
+/// goes on.
+fn is_self_signed(certificate: &Certificate) -> bool {
+    certificate.issuer_der() == certificate.subject_der()
+        && certificate.verify_signature(certificate.spki_der()).is_ok()
 }
 
 /// Checks a CA's chain, its own certificate first, up to one pinned anchor.

@@ -95,3 +95,41 @@ impl fmt::Display for Serial {
         write!(f, "{:x}", u128::from_be_bytes(self.0))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use aws_lc_rs::rand::SystemRandom;
+
+    use super::*;
+
+    /// C4: what people paste is read, what is no serial number is refused and said why.
+    #[test]
+    fn only_hex_of_at_most_128_bits_is_a_serial_number() {
+        let parsed = |text: &str| Serial::parse_hex(text).map(|serial| serial.to_string());
+        assert_eq!(parsed("0x0A:b C"), Ok("abc".to_owned()));
+        assert_eq!(parsed(&"f".repeat(32)), Ok("f".repeat(32)));
+        assert_eq!(
+            parsed(&format!("000{}", "f".repeat(32))),
+            Ok("f".repeat(32))
+        );
+        assert_eq!(parsed(&"f".repeat(33)), Err(SerialError::TooLong));
+        for zero in ["", "0", "0x", "00:00", "   "] {
+            assert_eq!(parsed(zero), Err(SerialError::Zero), "{zero:?}");
+        }
+        for bad in ["-1", "+1", "xyz", "1.2", "0x0x1", "é"] {
+            assert!(
+                matches!(parsed(bad), Err(SerialError::NotHex { .. })),
+                "{bad:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn random_serial_numbers_differ() {
+        let random = SystemRandom::new();
+        let numbers: std::collections::HashSet<Serial> = (0..1000)
+            .map(|_| Serial::random(&random).unwrap())
+            .collect();
+        assert_eq!(numbers.len(), 1000);
+    }
+}

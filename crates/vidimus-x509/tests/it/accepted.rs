@@ -37,7 +37,10 @@ fn certified_keys_equal_the_requests_under_openssl_and_go() {
             read.verify_signature(ca.issuer.spki_der()).unwrap();
             certificates.push((signed, csr));
         }
-        let ders: Vec<&[u8]> = certificates.iter().map(|(signed, _)| signed.der()).collect();
+        let ders: Vec<&[u8]> = certificates
+            .iter()
+            .map(|(signed, _)| signed.der())
+            .collect();
         let keys = bench.go("server", &ders).unwrap();
         let expected: Vec<String> = certificates
             .iter()
@@ -80,9 +83,16 @@ fn requests_are_read_from_pem_with_text_and_old_label() {
 #[test]
 fn a_request_shows_its_subject_and_names() {
     let request = csr("p384-sha384");
-    assert_eq!(request.subject_text(), "CN=web.example.org,O=Example\\, Inc.,C=DE");
+    assert_eq!(
+        request.subject_text(),
+        "CN=web.example.org,O=Example\\, Inc.,C=DE"
+    );
     assert_eq!(request.dns_names(), ["web.example.org", "www.example.org"]);
-    let ips: Vec<String> = request.ip_addresses().iter().map(ToString::to_string).collect();
+    let ips: Vec<String> = request
+        .ip_addresses()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     assert_eq!(ips, ["192.0.2.7", "2001:db8::7"]);
     assert!(csr("no-names").dns_names().is_empty());
     assert_eq!(csr("no-subject").subject_text(), "");

@@ -133,14 +133,23 @@ impl Ca {
     }
 
     pub(crate) fn certify_ca(&self, key: &TestKey, profile: &Profile) -> Result<Signed, PlanError> {
-        let csr = issue::request(&named("Test CA"), &RequestNames::default(), key).unwrap();
-        self.issue(profile, &VerifiedCsr::parse(&csr).unwrap(), &RequestNames::default())
+        let name = format!("Test CA {}", self.chain.len());
+        let csr = issue::request(&named(&name), &RequestNames::default(), key).unwrap();
+        self.issue(
+            profile,
+            &VerifiedCsr::parse(&csr).unwrap(),
+            &RequestNames::default(),
+        )
     }
 
     pub(crate) fn of(key: TestKey, chain: Vec<Vec<u8>>) -> Self {
         let ders: Vec<&[u8]> = chain.iter().map(Vec::as_slice).collect();
         let issuer = Issuer::from_chain(&ders).unwrap();
         Self { key, chain, issuer }
+    }
+
+    pub(crate) fn key_spki(&self) -> &[u8] {
+        self.key.spki_der()
     }
 
     pub(crate) fn der(&self) -> &[u8] {
@@ -159,7 +168,8 @@ impl Ca {
 
     /// Under a leaf profile, with the names of the CSR.
     pub(crate) fn issue_leaf(&self, csr: &VerifiedCsr) -> Signed {
-        self.issue(&leaf_profile(), csr, &RequestNames::default()).unwrap()
+        self.issue(&leaf_profile(), csr, &RequestNames::default())
+            .unwrap()
     }
 }
 
@@ -209,12 +219,18 @@ pub(crate) fn ca_profile(path_len: Option<u8>) -> Profile {
 }
 
 pub(crate) fn data(file: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(file)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data")
+        .join(file)
 }
 
 /// A request of `tests/data/csr`.
 pub(crate) fn csr_bytes(name: &str) -> Vec<u8> {
-    let name = if name.contains('.') { name.to_owned() } else { format!("{name}.der") };
+    let name = if name.contains('.') {
+        name.to_owned()
+    } else {
+        format!("{name}.der")
+    };
     std::fs::read(data("csr").join(&name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 

@@ -24,14 +24,20 @@ impl Bench {
         let (root, between) = ca.chain.split_last().unwrap();
         bench.put("root.der", root);
         bench.put("root.pem", pem::encode(pem::CERTIFICATE, root).as_bytes());
-        let between: String = between.iter().map(|der| pem::encode(pem::CERTIFICATE, der)).collect();
+        let between: String = between
+            .iter()
+            .map(|der| pem::encode(pem::CERTIFICATE, der))
+            .collect();
         bench.put("between.pem", between.as_bytes());
         bench
     }
 
     pub(crate) fn put(&self, name: &str, bytes: &[u8]) -> PathBuf {
         let path = self.dir.path().join(name);
-        #[expect(clippy::disallowed_methods, reason = "a scratch file for another program")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "a scratch file for another program"
+        )]
         std::fs::write(&path, bytes).unwrap();
         path
     }
@@ -110,8 +116,19 @@ pub(crate) fn openssl<A: AsRef<OsStr>>(dir: &Path, args: &[A]) -> Vec<u8> {
 pub(crate) fn text(der: &[u8]) -> String {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("certificate.der");
-    #[expect(clippy::disallowed_methods, reason = "a scratch file for another program")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a scratch file for another program"
+    )]
     std::fs::write(&path, der).unwrap();
-    let args = ["x509", "-inform", "DER", "-in", "certificate.der", "-noout", "-text"];
+    let args = [
+        "x509",
+        "-inform",
+        "DER",
+        "-in",
+        "certificate.der",
+        "-noout",
+        "-text",
+    ];
     String::from_utf8(openssl(dir.path(), &args)).unwrap()
 }

@@ -30,9 +30,15 @@ fn refuses_other_subject_keys_and_says_what_is_accepted() {
         let refused = VerifiedCsr::parse(&csr_bytes(name)).unwrap_err();
         assert!(matches!(refused, CsrError::Key(_)), "{name}: {refused:?}");
         let text = chain(&refused);
-        assert!(text.starts_with(&format!("subject key is {found}; accepted: EC P-384")), "{text}");
+        assert!(
+            text.starts_with(&format!("subject key is {found}; accepted: EC P-384")),
+            "{text}"
+        );
         assert!(text.contains("RSA of 3072 to 8192 bits"), "{text}");
-        assert!(text.contains("privateKey: {algorithm: ECDSA, size: 384}"), "{text}");
+        assert!(
+            text.contains("privateKey: {algorithm: ECDSA, size: 384}"),
+            "{text}"
+        );
     }
     csr("p384-sha384");
     csr("rsa3072-sha384");
@@ -42,17 +48,38 @@ fn refuses_other_subject_keys_and_says_what_is_accepted() {
 #[test]
 fn refuses_other_signature_algorithms_by_name() {
     for (name, found) in [
-        ("rsa3072-md5", "signature algorithm is RSA with MD5; accepted"),
-        ("rsa3072-sha1", "signature algorithm is RSA with SHA-1; accepted"),
-        ("p384-sha1", "signature algorithm is ECDSA with SHA-1; accepted"),
-        ("rsa3072-sha224", "signature algorithm is RSA with SHA-224; accepted"),
-        ("rsa3072-pss-longsalt", "SHA-384 and a salt of 334 bytes; accepted"),
+        (
+            "rsa3072-md5",
+            "signature algorithm is RSA with MD5; accepted",
+        ),
+        (
+            "rsa3072-sha1",
+            "signature algorithm is RSA with SHA-1; accepted",
+        ),
+        (
+            "p384-sha1",
+            "signature algorithm is ECDSA with SHA-1; accepted",
+        ),
+        (
+            "rsa3072-sha224",
+            "signature algorithm is RSA with SHA-224; accepted",
+        ),
+        (
+            "rsa3072-pss-longsalt",
+            "SHA-384 and a salt of 334 bytes; accepted",
+        ),
         ("rsa3072-pss-sha1", "RSA-PSS signature with SHA-1; accepted"),
-        ("rsa3072-pss-mgf1", "SHA-384, but MGF1 with SHA-256; accepted"),
+        (
+            "rsa3072-pss-mgf1",
+            "SHA-384, but MGF1 with SHA-256; accepted",
+        ),
     ] {
         let text = refusal(&csr_bytes(name));
         assert!(text.contains(found), "{name}: {text}");
-        assert!(text.contains("SHA-256, SHA-384 or SHA-512"), "{name}: {text}");
+        assert!(
+            text.contains("SHA-256, SHA-384 or SHA-512"),
+            "{name}: {text}"
+        );
     }
     csr("rsa3072-pss-sha384");
 }
@@ -66,9 +93,10 @@ fn refuses_a_request_changed_at_any_byte() {
         for position in 0..good.len() {
             let mut changed = good.clone();
             changed[position] ^= 0x01;
-            // RFC 4055's optional NULL after the digest's name carries no meaning, so a request
-            // stays the same request if only its outer algorithm reads the same.
-            assert!(VerifiedCsr::parse(&changed).is_err(), "{name}, byte {position}");
+            assert!(
+                VerifiedCsr::parse(&changed).is_err(),
+                "{name}, byte {position}"
+            );
         }
     }
     let mut broken = csr_bytes("rsa3072-sha256");
@@ -165,8 +193,14 @@ fn tlv(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
 fn request_with_rsa_key(modulus: &[u8], exponent: &[u8]) -> Vec<u8> {
     let rsa_encryption = [0x06, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1, 5, 0];
     let sha256_with_rsa = [0x06, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 11, 5, 0];
-    let key = tlv(0x30, &[&tlv(0x02, &[&[0], modulus]), &tlv(0x02, &[exponent])]);
-    let spki = tlv(0x30, &[&tlv(0x30, &[&rsa_encryption]), &tlv(0x03, &[&[0], &key])]);
+    let key = tlv(
+        0x30,
+        &[&tlv(0x02, &[&[0], modulus]), &tlv(0x02, &[exponent])],
+    );
+    let spki = tlv(
+        0x30,
+        &[&tlv(0x30, &[&rsa_encryption]), &tlv(0x03, &[&[0], &key])],
+    );
     let info = tlv(0x30, &[&[2, 1, 0], &[0x30, 0], &spki, &[0xa0, 0]]);
     let signature = tlv(0x03, &[&[0], &vec![1; modulus.len()]]);
     tlv(0x30, &[&info, &tlv(0x30, &[&sha256_with_rsa]), &signature])
