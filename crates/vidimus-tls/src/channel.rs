@@ -40,6 +40,7 @@ mod connect;
 mod connection;
 mod core;
 mod deadline;
+mod dispatch;
 mod driver;
 mod failure;
 mod manager;

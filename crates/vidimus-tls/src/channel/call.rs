@@ -9,6 +9,7 @@ use http::header::{HeaderValue, USER_AGENT};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Method, Request, Response, Uri, Version};
 use hyper::body::Incoming;
+use hyper::client::conn::http2::SendRequest;
 use tokio::time::Sleep;
 use tonic::Status;
 
@@ -71,16 +72,10 @@ async fn attempts(
             ));
         };
         *missing = "no connection yet";
-        let connection = core
-            .connection()
-            .await
-            .map_err(|error| core.unavailable(&error))?;
+        let (guard, mut sender) = open(core).await?;
         *missing = "no answer yet";
-        let guard = CallGuard::new(Arc::clone(core), connection);
-        let sending = guard
-            .connection()
-            .sender()
-            .try_send_request(head.request(attempt_body));
+        let sending = sender.try_send_request(head.request(attempt_body));
+        drop(sender);
         let mut error = match sending.await {
             Ok(response) => return Ok((response, guard)),
             Err(error) => error,
@@ -108,6 +103,21 @@ async fn attempts(
         resends = resends.saturating_add(1);
         Counting::add(&core.counting().resends);
         tracing::debug!(target = %core.target(), error = %error, "sending a call again that was not processed");
+    }
+}
+
+/// A connection that takes a request now.
+async fn open(core: &Arc<Core>) -> Result<(CallGuard, SendRequest<CallBody>), Status> {
+    loop {
+        let connection = core
+            .connection()
+            .await
+            .map_err(|error| core.unavailable(&error))?;
+        match connection.sender() {
+            Some(sender) => return Ok((CallGuard::new(Arc::clone(core), connection), sender)),
+            // It ended between the two looks.
+            None => core.retire(&connection),
+        }
     }
 }
 

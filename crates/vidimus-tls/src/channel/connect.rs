@@ -15,10 +15,10 @@ use tokio::net::{UnixStream, lookup_host};
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
-use super::body::CallBody;
 use super::builder::{Config, Protection};
 use super::connection::Peer;
 use super::deadline::after;
+use super::dispatch::Dispatch;
 use super::driver::Driver;
 use super::socket;
 use super::target::Target;
@@ -158,7 +158,7 @@ impl ConnectError {
 
 /// A connection that the server has accepted. Somebody must run the driver.
 pub(super) struct Connected {
-    pub(super) sender: http2::SendRequest<CallBody>,
+    pub(super) dispatch: Dispatch,
     pub(super) driver: Driver,
     pub(super) wire: Arc<WireState>,
     pub(super) peer: Peer,
@@ -351,7 +351,7 @@ impl<'a> Attempt<'a> {
                 source,
             });
         };
-        let peer = Peer::verified(self.address.clone(), material.generation(), chain);
+        let peer = Peer::verified(self.address.clone(), material, certificate, chain);
         if let ServerVerification::Insecure(_) = verification {
             tracing::warn!(
                 target = %self.config.target,
@@ -390,10 +390,13 @@ impl<'a> Attempt<'a> {
                 });
             }
         };
-        driver.add(async {
+        let dispatch = Dispatch::new(sender);
+        let closer = dispatch.closer();
+        driver.add(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(error = %error, "connection ended");
             }
+            closer.close();
         });
         let accepted = poll_fn(|cx| {
             let ended = Pin::new(&mut driver).poll(cx).is_ready();
@@ -407,7 +410,7 @@ impl<'a> Attempt<'a> {
         });
         if accepted.await {
             Ok(Connected {
-                sender,
+                dispatch,
                 driver,
                 wire: state,
                 peer: secured.peer,

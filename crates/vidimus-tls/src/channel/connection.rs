@@ -10,10 +10,13 @@ use serde::Serialize;
 use super::body::CallBody;
 use super::connect::Connected;
 use super::core::Core;
+use super::dispatch::Dispatch;
 use super::driver::Driver;
 use super::wire::WireState;
 use crate::clock::serialize_time;
+use crate::config::ClientCertificate;
 use crate::identity::{CertificateIdentity, Fingerprint};
+use crate::material::Material;
 use crate::verify::VerifiedChain;
 
 /// Who is at the other end, and with which material we came.
@@ -21,6 +24,7 @@ use crate::verify::VerifiedChain;
 pub(super) struct Peer {
     address: String,
     generation: Option<u64>,
+    presented: Option<Fingerprint>,
     anchor: Option<Fingerprint>,
     server: Option<Arc<CertificateIdentity>>,
 }
@@ -31,15 +35,26 @@ impl Peer {
         Self {
             address,
             generation: None,
+            presented: None,
             anchor: None,
             server: None,
         }
     }
 
-    pub(super) fn verified(address: String, generation: u64, chain: &VerifiedChain) -> Self {
+    pub(super) fn verified(
+        address: String,
+        material: &Material,
+        certificate: ClientCertificate,
+        chain: &VerifiedChain,
+    ) -> Self {
+        let presented = match certificate {
+            ClientCertificate::Presented => Some(material.identity().fingerprint()),
+            ClientCertificate::Withheld => None,
+        };
         Self {
             address,
-            generation: Some(generation),
+            generation: Some(material.generation()),
+            presented,
             anchor: chain.anchor(),
             server: Some(Arc::clone(chain.identity())),
         }
@@ -58,6 +73,8 @@ pub struct ConnectionStatus {
     pub current: bool,
     /// The generation of the material that was presented; `None` without TLS.
     pub generation: Option<u64>,
+    /// SHA-256 of the certificate that was presented; `None` without TLS or without one.
+    pub presented: Option<Fingerprint>,
     /// SHA-256 of the root that the server's chain leads to; `None` if that wasn't verified.
     pub anchor: Option<Fingerprint>,
     /// The server's certificate, believed only if there is an anchor; `None` without TLS.
@@ -75,7 +92,7 @@ pub struct ConnectionStatus {
 #[derive(Debug)]
 pub(super) struct Connection {
     id: u64,
-    sender: SendRequest<CallBody>,
+    dispatch: Dispatch,
     wire: Arc<WireState>,
     peer: Peer,
     since: SystemTime,
@@ -88,14 +105,14 @@ impl Connection {
     /// Takes a fresh connection apart into its handle and what must be run.
     pub(super) fn new(id: u64, connected: Connected, since: SystemTime) -> (Arc<Self>, Driver) {
         let Connected {
-            sender,
+            dispatch,
             driver,
             wire,
             peer,
         } = connected;
         let connection = Self {
             id,
-            sender,
+            dispatch,
             wire,
             peer,
             since,
@@ -122,13 +139,14 @@ impl Connection {
         &self.wire
     }
 
-    pub(super) fn sender(&self) -> SendRequest<CallBody> {
-        self.sender.clone()
+    /// For sending one request, if it still takes any.
+    pub(super) fn sender(&self) -> Option<SendRequest<CallBody>> {
+        self.dispatch.sender()
     }
 
     /// Whether a new call may use it.
     pub(super) fn is_usable(&self) -> bool {
-        !self.retired.load(Ordering::Acquire) && !self.sender.is_closed()
+        !self.retired.load(Ordering::Acquire) && self.dispatch.is_open()
     }
 
     /// Gives it no more calls.
@@ -142,6 +160,7 @@ impl Connection {
             address: self.peer.address.clone(),
             current,
             generation: self.peer.generation,
+            presented: self.peer.presented,
             anchor: self.peer.anchor,
             server: self.peer.server.as_deref().cloned(),
             calls_in_flight: self.in_flight.load(Ordering::Relaxed),

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+use tokio::time::timeout;
 use vidimus_proto::testkit::v1::echo_client::EchoClient;
 use vidimus_testkit::{Pki, wait_until_async};
 use vidimus_tls::channel::Channel;
@@ -73,7 +74,11 @@ async fn forty_drains_under_32_callers_lose_no_call_and_execute_each_once() {
     }
     stop.store(true, Ordering::SeqCst);
     let mut failures = Vec::new();
-    while let Some(ended) = soon("the callers", callers.join_next()).await {
+    while !callers.is_empty() {
+        let ended = timeout(DEADLINE, callers.join_next()).await;
+        let ended = ended
+            .unwrap_or_else(|_| panic!("{} callers hang: {:#?}", callers.len(), channel.status()));
+        let Some(ended) = ended else { break };
         failures.extend(ended.expect("no caller panics"));
     }
     let calls = done.load(Ordering::SeqCst);
