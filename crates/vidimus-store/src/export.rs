@@ -29,7 +29,8 @@ use vidimus_fs::durable::WriteError;
 use vidimus_fs::read::ReadError;
 
 use crate::error::StoreError;
-use crate::store::{Reader, Store};
+use crate::reader::Reader;
+use crate::store::Store;
 use place::Place;
 
 /// How many entries are read and written at a time.

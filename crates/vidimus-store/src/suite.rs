@@ -25,7 +25,8 @@ use aws_lc_rs::rand::SystemRandom;
 use vidimus_audit::{AuditKey, AuditSeed, Draft, Outcome};
 
 use crate::error::OpenError;
-use crate::store::{Reader, Store};
+use crate::reader::Reader;
+use crate::store::Store;
 use crate::verify::{self, Verdict};
 
 /// A store that can be opened more than once, one after the other.

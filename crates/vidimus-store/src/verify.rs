@@ -15,7 +15,8 @@ use vidimus_audit::{AuditPublicKey, Entry, Head};
 use crate::certificate::{Cursor, IssuedCertificate, detail};
 use crate::error::{OpenError, StoreError};
 use crate::export::{ExportError, place};
-use crate::store::{Reader, Store};
+use crate::reader::Reader;
+use crate::store::Store;
 
 /// How many rows are read at a time: no read holds up the writer of a store that is in use.
 const PAGE: u32 = 1000;

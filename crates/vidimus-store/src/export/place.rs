@@ -12,7 +12,7 @@ use vidimus_fs::durable::{self, Mode};
 use vidimus_fs::read::{self, ReadError};
 
 use super::ExportError;
-use crate::store::{AuditLine, Reader};
+use crate::reader::{AuditLine, Reader};
 
 const CURSOR: &str = ".cursor";
 const SUFFIX: &str = ".log";

@@ -11,7 +11,7 @@ use crate::certificate::{Cursor, IssuedCertificate, IssuedFilter, MAX_PAGE_SIZE,
 use crate::config::StoredConfig;
 use crate::error::StoreError;
 use crate::identity::{Identity, IdentityId, IdentityState};
-use crate::store::AuditLine;
+use crate::reader::AuditLine;
 
 /// The columns of an issued certificate, in the order that [`RawCertificate::read`] expects.
 const CERTIFICATE: &str = "id, serial, der, subject, profile, requester, not_before, not_after, \
