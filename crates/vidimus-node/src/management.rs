@@ -11,6 +11,7 @@ use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 use vidimus_daemon::telemetry;
 use vidimus_keys::file::{FileKey, KeyError};
+use vidimus_store::IdentityId;
 use vidimus_tls::{
     clock::Clock as TlsClock,
     material::{Identity, IdentityError, Material, Trust, Usage},
@@ -65,6 +66,7 @@ pub(crate) struct ManagementCertificate {
 struct Fresh {
     chain_pem: String,
     key_pem: Zeroizing<String>,
+    issuer: IdentityId,
     renew_at: SystemTime,
 }
 
@@ -80,6 +82,7 @@ impl ManagementCertificate {
         )?;
         let (watch, publisher) =
             MaterialWatch::from_memory(Material::of(identity, Trust::nobody()));
+        node.now_serves(fresh.issuer);
         let clock = tls_clock(&node);
         let renew_at = fresh.renew_at;
         let this = Self {
@@ -123,6 +126,7 @@ impl ManagementCertificate {
             &self.clock,
         )?;
         self.renew_at = fresh.renew_at;
+        self.node.now_serves(fresh.issuer);
         tracing::info!("own server certificate renewed");
         Ok(())
     }
@@ -157,6 +161,7 @@ async fn fresh(node: &Node) -> Result<Fresh, ManagementError> {
     Ok(Fresh {
         chain_pem,
         key_pem: key.plaintext_pem(),
+        issuer: issued.issuer.id(),
         renew_at: now + life / 2,
     })
 }

@@ -1,10 +1,11 @@
 //! A node: its data directory, opened; whoever holds it is the only one.
 
-use std::{error::Error, path::PathBuf, sync::Arc};
+use std::{error::Error, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{Mutex, watch},
     task,
+    time::timeout,
 };
 use vidimus_audit::{entry::Outcome, seed::AuditPublicKey};
 use vidimus_daemon::{clock::Clock, telemetry};
@@ -28,6 +29,9 @@ use crate::{
     issuing::{IssuingService, Snapshot},
 };
 
+/// How long a new identity waits for the listener's certificate of it.
+const RENEWAL: Duration = Duration::from_secs(10);
+
 /// A node whose data directory is open.
 #[derive(Debug)]
 pub struct Node {
@@ -42,6 +46,8 @@ pub struct Node {
     changes: Mutex<()>,
     /// The identity that signs; `None` before the first.
     identities: watch::Sender<Option<IdentityId>>,
+    /// The identity that issued the server certificate in use; `None` without a listener.
+    served: watch::Sender<Option<IdentityId>>,
     _lock: DirLock,
 }
 
@@ -183,6 +189,7 @@ impl Node {
             audit_key,
             changes: Mutex::new(()),
             identities: watch::Sender::new(id),
+            served: watch::Sender::new(None),
             _lock: lock,
         })
     }
@@ -233,13 +240,22 @@ impl Node {
         &self.changes
     }
 
-    pub(crate) fn announce_identity(&self) {
-        let id = self
-            .service
-            .snapshot()
-            .identity()
-            .map(|identity| identity.id());
-        self.identities.send_replace(id);
+    /// Makes the identity in force known, and waits until the listener, if there is one, presents a certificate of it.
+    pub(crate) async fn announce_identity(&self, identity: IdentityId) {
+        self.identities.send_replace(Some(identity));
+        let mut served = self.served.subscribe();
+        if served.borrow().is_none() {
+            return;
+        }
+        let renewed = served.wait_for(|served| *served == Some(identity));
+        if timeout(RENEWAL, renewed).await.is_err() {
+            tracing::warn!("the own server certificate is still of the CA key before");
+        }
+    }
+
+    /// Says which identity issued the server certificate in use.
+    pub(crate) fn now_serves(&self, identity: IdentityId) {
+        self.served.send_replace(Some(identity));
     }
 
     /// Opens the key of an identity.

@@ -126,7 +126,7 @@ impl Node {
             .await?;
         self.service()
             .replace(snapshot.with_identity(Arc::clone(&identity)));
-        self.announce_identity();
+        self.announce_identity(identity.id()).await;
         ceremony::write_anchor(self.data(), &identity.anchor_pem())?;
         Ok(identity)
     }
