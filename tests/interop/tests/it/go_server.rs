@@ -152,7 +152,9 @@ async fn a_graceful_stop_finishes_the_calls_that_have_begun() {
 /// Calls until it is told to stop; gives the number that ended well, and panics at a failure.
 async fn traffic(manager: Manager, done: Arc<AtomicU64>, stop: CancellationToken) {
     while !stop.is_cancelled() {
-        validate(&manager).await.unwrap();
+        if let Err(error) = validate(&manager).await {
+            panic!("{error}: {:#?}", manager.channel_status());
+        }
         done.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -160,6 +160,7 @@ impl Caller {
         let mut config = ManagerConfig::new(name(), endpoint, tls);
         config.watch = quick();
         config.backoff = (Duration::from_millis(50), Duration::from_secs(1));
+        config.deadlines.look = Duration::from_secs(5);
         let (manager, driver) = Manager::start(config).await.unwrap();
         let mut tasks = JoinSet::new();
         tasks.spawn(driver.run(CancellationToken::new()));
