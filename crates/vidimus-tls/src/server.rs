@@ -3,6 +3,28 @@
 //! Each connection is accepted with the material of that moment, served by hyper on its own, and registered with its
 //! peer, material generation and trust anchor before its first request. It can be ended alone: a GOAWAY first, so that
 //! calls in flight finish, and a hard close at a deadline, since a peer that never answers would be served for ever.
+//!
+//! ```no_run
+//! use tokio_util::sync::CancellationToken;
+//! use vidimus_tls::material::{MaterialFiles, Usage};
+//! use vidimus_tls::policy::AllowList;
+//! use vidimus_tls::server::{Security, Server};
+//! use vidimus_tls::watch::{MaterialWatch, WatchOptions};
+//!
+//! # async fn example(routes: tonic::service::Routes) -> Result<(), Box<dyn std::error::Error>> {
+//! let files = MaterialFiles::in_dir("/etc/example/tls"); // tls.crt, tls.key, ca.crt
+//! let (material, driver) = MaterialWatch::start(files, Usage::Server, WatchOptions::default()).await?;
+//! let server = Server::builder(Security::mutual(material))
+//!     .allow_list(AllowList::parse("manager.example"))
+//!     .build();
+//! let listener = tokio::net::TcpListener::bind("0.0.0.0:9443").await?;
+//! let stop = CancellationToken::new(); // cancel it to drain
+//! let serving = server.serve(listener.into(), routes, stop.clone());
+//! let (drained, ()) = tokio::join!(serving, driver.run(stop));
+//! println!("{:?}", drained?);
+//! # Ok(())
+//! # }
+//! ```
 
 mod accept;
 mod connection;

@@ -99,12 +99,17 @@ impl MaterialWatch {
     }
 
     /// Waits until the generation is at least `generation`, without a deadline of its own.
+    ///
+    /// # Panics
+    ///
+    /// Never: what it waits on lives as long as `self`.
     pub async fn wait_for_generation(&self, generation: u64) -> Arc<Material> {
         let mut receiver = self.subscribe();
-        match receiver.wait_for(|m| m.generation() >= generation).await {
-            Ok(material) => Arc::clone(&material),
-            Err(_) => unreachable!("the sender lives as long as self"),
-        }
+        let material = receiver
+            .wait_for(|material| material.generation() >= generation)
+            .await
+            .expect("the sender lives as long as self");
+        Arc::clone(&material)
     }
 
     /// Generation, reloads, failures and the last error of each unit.

@@ -116,18 +116,17 @@ impl Snapshot {
         usage: Usage,
         now: SystemTime,
     ) -> Result<Identity, IdentityError> {
-        let read = |content: &'_ Content, path: &Path| match &content.0 {
-            Ok(_) => Ok(()),
-            Err(error) => Err(IdentityError::Read {
-                path: path.to_path_buf(),
-                source: copy_of(error),
-            }),
-        };
-        read(&self.certificate, &files.certificate)?;
-        read(&self.key, &files.key)?;
-        let (Ok(certificate), Ok(key)) = (&self.certificate.0, &self.key.0) else {
-            unreachable!("both were just seen to be there")
-        };
+        fn bytes<'a>(content: &'a Content, path: &Path) -> Result<&'a [u8], IdentityError> {
+            match &content.0 {
+                Ok(bytes) => Ok(bytes),
+                Err(error) => Err(IdentityError::Read {
+                    path: path.to_path_buf(),
+                    source: copy_of(error),
+                }),
+            }
+        }
+        let certificate = bytes(&self.certificate, &files.certificate)?;
+        let key = bytes(&self.key, &files.key)?;
         Identity::parse(certificate, &files.certificate, key, &files.key, usage, now)
     }
 

@@ -35,7 +35,8 @@ pub(super) struct Handshaker {
 
 /// A connection whose peer is known.
 pub(super) struct Accepted {
-    pub(super) stream: TlsStream<Socket>,
+    /// Boxed, since it is moved from one stage of the connection to the next and each would have room for it.
+    pub(super) stream: Box<TlsStream<Socket>>,
     pub(super) chain: VerifiedChain,
     pub(super) generation: u64,
     /// What the chain was verified against, to see whether it moved on meanwhile.
@@ -50,7 +51,8 @@ impl Handshaker {
     ) -> Result<Accepted, Failure> {
         let waiter = self.pending.enter(source);
         let cause = tokio::select! {
-            outcome = timeout(self.timeout, self.handshake(socket)) => match outcome {
+            // Boxed, so that an open connection doesn't keep room for its handshake.
+            outcome = timeout(self.timeout, Box::pin(self.handshake(socket))) => match outcome {
                 Ok(outcome) => return outcome,
                 Err(_) => Cause::Timeout { seconds: self.timeout.as_secs() },
             },
@@ -110,7 +112,7 @@ impl Handshaker {
         let chain = prepared.slot.accepted().cloned();
         let chain = chain.ok_or_else(|| refuse(Cause::NoIdentity))?;
         Ok(Accepted {
-            stream,
+            stream: Box::new(stream),
             chain,
             generation: material.generation(),
             trust: Arc::clone(material.trust()),
