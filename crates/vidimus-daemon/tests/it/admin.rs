@@ -11,6 +11,7 @@ use vidimus_daemon::{
     admin::{self, AdminRoutes, Listener},
     health::Checks,
     http::BindError,
+    telemetry,
 };
 
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -133,4 +134,21 @@ async fn the_shutdown_ends_idle_connections() {
         .await
         .unwrap()
         .unwrap();
+}
+
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "ends with the token")]
+async fn metrics_are_in_the_text_format_of_prometheus() {
+    let handle = telemetry::init_metrics().unwrap();
+    metrics::counter!("vidimus_daemon_tests_total").increment(3);
+    let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = listener.tcp_address().unwrap();
+    let shutdown = CancellationToken::new();
+    let routes = AdminRoutes::new(Checks::new()).metrics(handle);
+    let serving = tokio::spawn(admin::serve(listener, routes, shutdown.clone()));
+    let (status, body) = ask(TcpStream::connect(address).await.unwrap(), "/metrics").await;
+    assert_eq!(status, 200);
+    assert!(body.contains("vidimus_daemon_tests_total 3"), "{body}");
+    shutdown.cancel();
+    timeout(DEADLINE, serving).await.unwrap().unwrap();
 }

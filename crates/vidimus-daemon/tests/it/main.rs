@@ -1,4 +1,7 @@
-//! Shows that the admin endpoint answers over TCP and over a UNIX socket, and ends when asked.
+//! Shows that the admin endpoint answers over TCP and over a UNIX socket, and that a program ends
+//! when it is asked.
 
 #[cfg(test)]
 mod admin;
+#[cfg(test)]
+mod signal;
