@@ -179,7 +179,8 @@ impl FileKey {
         self.algorithm
     }
 
-    /// The key in the clear, as a `PRIVATE KEY` block: for a TLS server's `tls.key`, never for a CA.
+    /// The key in the clear, as a `PRIVATE KEY` block: for a TLS server's `tls.key`, never for a
+    /// CA.
     #[must_use]
     pub fn plaintext_pem(&self) -> Zeroizing<String> {
         Zeroizing::new(pem::encode("PRIVATE KEY", &self.pkcs8))

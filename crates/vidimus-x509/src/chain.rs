@@ -142,8 +142,8 @@ fn is_self_signed(certificate: &Certificate) -> bool {
 
 /// Checks a CA's chain, its own certificate first, up to one pinned anchor.
 ///
-/// Each must be a CA with `keyCertSign`, valid at `now`, signed by the next, its issuer's name equal
-/// byte for byte, within every path length above it. The chain counts up to the anchor, if that is
+/// Each must be a CA with `keyCertSign`, valid at `now`, signed by the next, its issuer's name
+/// equal byte for byte, within every path length above it. The chain counts up to the anchor, if that is
 /// one of its certificates; otherwise the last must be signed by the anchor. The anchor's own dates
 /// and path length are checked as well: RFC 5280 leaves that open, and verifiers differ.
 ///

@@ -7,6 +7,7 @@ mod names;
 mod plan;
 mod request;
 mod root;
+mod tbs;
 mod validity;
 
 use std::{fmt, net::IpAddr, time::Duration, time::SystemTime};
@@ -69,7 +70,8 @@ pub enum PlanError {
     },
     /// The profile doesn't let requests bring names.
     #[error(
-        "profile {profile} does not take names from requests; accepted: a profile with allow_request_sans: true"
+        "profile {profile} does not take names from requests; accepted: a profile with \
+         allow_request_sans: true"
     )]
     NamesNotAllowed {
         /// The profile.
@@ -217,7 +219,8 @@ impl fmt::Display for Warning {
                 effective,
             } => write!(
                 f,
-                "pathLenConstraint is {effective}, as far as the issuer's goes, instead of {requested}"
+                "pathLenConstraint is {effective}, as far as the issuer's goes, instead of \
+                 {requested}"
             ),
             Self::PathLenClamped {
                 requested: None,

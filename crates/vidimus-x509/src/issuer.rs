@@ -8,7 +8,7 @@ use crate::{
     signer::SignatureAlgorithm,
 };
 
-/// Why a certificate can't be an issuer's. Positions count from 1, the issuer's own being the first.
+/// Why a certificate can't be an issuer's. Positions count from 1: the issuer's own.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IssuerError {
     /// No certificate was given.
@@ -45,7 +45,8 @@ pub enum IssuerError {
     Nameless,
     /// A CA above allows fewer CAs below it than there already are.
     #[error(
-        "certificate {position} of the issuer's chain ({subject}) doesn't allow this many CAs below it"
+        "certificate {position} of the issuer's chain ({subject}) allows fewer CAs below it than \
+         there are"
     )]
     PathLen {
         /// Which.

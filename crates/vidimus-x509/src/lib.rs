@@ -1,12 +1,12 @@
 //! X.509 rules of a private CA: requests, key policy, profiles, issuing and chains.
 //!
-//! Pure: nothing here reads a file, a clock or the network. Everything that comes from outside (a request, a
-//! certificate, a PEM bundle) has a size bound, and its parser never panics.
+//! Pure: nothing here reads a file, a clock or the network. Everything that comes from outside (a
+//! request, a certificate, a PEM bundle) has a size bound, and its reader never panics.
 //!
 //! A certificate is made in one line of types, each of which only the step before it can make:
-//! bytes → [`csr::VerifiedCsr`] → `issue::Plan` (a profile applied; no key needed) → `issue::Signed`.
-//! The request gives the subject, the key and, where the profile allows it, DNS and IP names; everything else is
-//! the profile's.
+//! bytes → [`csr::VerifiedCsr`] → `issue::Plan` (a profile applied; no key needed) →
+//! `issue::Signed`. The request gives the subject, the key and, where the profile allows it, DNS
+//! and IP names; everything else is the profile's.
 //!
 //! The feature `issue` adds the making of certificates; without it the crate only reads.
 

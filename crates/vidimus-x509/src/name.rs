@@ -20,7 +20,8 @@ pub enum NameError {
     Der(#[from] DerError),
     /// A value that verifiers refuse to read, or that would deceive them.
     #[error(
-        "attribute {attribute} is {found}; accepted: text without control characters in a string type that X.509 readers know"
+        "attribute {attribute} is {found}; accepted: text without control characters, in a string \
+         type that X.509 readers know"
     )]
     Value {
         /// Which attribute.

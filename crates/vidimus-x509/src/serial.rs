@@ -6,8 +6,8 @@ use aws_lc_rs::rand::SecureRandom;
 
 /// A certificate's serial number: 128 random bits, positive and never zero.
 ///
-/// All 128 bits are kept; where the first is set, the DER INTEGER has a leading zero octet, 17 octets in all
-/// (RFC 5280 §4.1.2.2 allows 20). Shown in lower-case hex without leading zeros.
+/// All 128 bits are kept; where the first is set, the DER INTEGER has a leading zero octet, 17
+/// octets in all (RFC 5280 §4.1.2.2 allows 20). Shown in lower-case hex without leading zeros.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Serial([u8; 16]);
 

@@ -82,7 +82,8 @@ impl SignatureAlgorithm {
         })
     }
 
-    /// Its `AlgorithmIdentifier`: no parameters for ECDSA (RFC 5758 §3.2), NULL for RSA (RFC 4055 §5).
+    /// Its `AlgorithmIdentifier`: no parameters for ECDSA (RFC 5758 §3.2), NULL for RSA (RFC 4055
+    /// §5).
     pub(crate) fn to_der(self) -> Vec<u8> {
         let identifier: ObjectIdentifier = match self {
             Self::EcdsaP384Sha384 => oid::ECDSA_SHA384,

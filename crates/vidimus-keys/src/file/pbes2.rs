@@ -16,10 +16,8 @@ const COST: u64 = 1 << 14;
 const BLOCK_SIZE: u16 = 8;
 const PARALLELIZATION: u16 = 5;
 
-/// The most memory, in bytes, that opening a file may cost.
-const MAX_MEMORY: u64 = 256 * 1024 * 1024;
-/// The most passes over that memory.
-const MAX_PARALLELIZATION: u16 = 32;
+/// The most bytes that scrypt may fill for one file, all passes together: six times ours.
+const MAX_WORK: u64 = 512 * 1024 * 1024;
 /// The most iterations of PBKDF2.
 const MAX_ITERATIONS: u32 = 10_000_000;
 
@@ -106,13 +104,13 @@ fn check_cost(scheme: &pkcs5::EncryptionScheme) -> Result<(), EncryptionError> {
     };
     let affordable = match &parameters.kdf {
         Kdf::Scrypt(scrypt) => {
-            let memory = 128_u64
+            let work = 128_u64
                 .checked_mul(scrypt.cost_parameter)
-                .and_then(|bytes| bytes.checked_mul(u64::from(scrypt.block_size)));
+                .and_then(|bytes| bytes.checked_mul(u64::from(scrypt.block_size)))
+                .and_then(|bytes| bytes.checked_mul(u64::from(scrypt.parallelization)));
             scrypt.cost_parameter.is_power_of_two()
                 && scrypt.cost_parameter > 1
-                && (1..=MAX_PARALLELIZATION).contains(&scrypt.parallelization)
-                && memory.is_some_and(|bytes| (1..=MAX_MEMORY).contains(&bytes))
+                && work.is_some_and(|bytes| (1..=MAX_WORK).contains(&bytes))
         }
         Kdf::Pbkdf2(pbkdf2) => (1..=MAX_ITERATIONS).contains(&pbkdf2.iteration_count),
         _ => false,

@@ -173,31 +173,29 @@ fn a_file_damaged_at_any_byte_of_its_parameters_is_refused() {
         .step_by(3)
         .chain((parameters..der.len()).step_by(97));
     for position in tested {
-        for change in [0x01, 0xff] {
-            let mut damaged = der.clone();
-            damaged[position] ^= change;
-            put(
-                &path,
-                pem::encode("ENCRYPTED PRIVATE KEY", &damaged).as_bytes(),
-            );
-            let began = Instant::now();
-            match FileKey::open(&path, &secret(PASSPHRASE)) {
-                // A flipped bit of the IV changes the first block only: the version and the
-                // algorithm, where some bits don't matter to the library.
-                Ok(opened) => assert_eq!(opened.spki_der(), key.spki_der()),
-                Err(refused) => assert!(
-                    refused.source().is_some()
-                        || matches!(
-                            refused,
-                            KeyError::WrongSecret { .. } | KeyError::Unsupported { .. }
-                        )
-                ),
-            }
-            assert!(
-                began.elapsed().as_secs() < 30,
-                "byte {position} ^ {change:#x}"
-            );
+        let change = if position % 2 == 0 { 0x01 } else { 0xff };
+        let mut damaged = der.clone();
+        damaged[position] ^= change;
+        put(
+            &path,
+            pem::encode("ENCRYPTED PRIVATE KEY", &damaged).as_bytes(),
+        );
+        let began = Instant::now();
+        match FileKey::open(&path, &secret(PASSPHRASE)) {
+            // A changed IV changes the first block only, some bits of which mean nothing.
+            Ok(opened) => assert_eq!(opened.spki_der(), key.spki_der()),
+            Err(refused) => assert!(
+                refused.source().is_some()
+                    || matches!(
+                        refused,
+                        KeyError::WrongSecret { .. } | KeyError::Unsupported { .. }
+                    )
+            ),
         }
+        assert!(
+            began.elapsed().as_secs() < 60,
+            "byte {position} ^ {change:#x}"
+        );
     }
 }
 
@@ -217,6 +215,7 @@ fn a_key_derivation_that_costs_too_much_is_not_begun() {
         .unwrap();
     for theirs in [
         [2, 2, 0x40, 0x00, 2, 1, 8, 2, 1, 33],
+        [2, 2, 0x40, 0x00, 2, 1, 127, 2, 1, 5],
         [2, 2, 0x40, 0x00, 2, 1, 8, 2, 1, 0],
         [2, 2, 0x40, 0x00, 2, 1, 0, 2, 1, 5],
         [2, 2, 0x40, 0x01, 2, 1, 8, 2, 1, 5],

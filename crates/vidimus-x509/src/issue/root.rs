@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use super::{
     Plan, PlanError,
-    plan::{Extensions, Subject},
+    tbs::{Extensions, Subject},
     validity::Validity,
 };
 use crate::{
@@ -40,7 +40,8 @@ pub fn root_plan(
     self_signed(subject, spki_der, extensions, validity, serial)
 }
 
-/// A client certificate that stands for itself, to be pinned by its fingerprint: an administrator's.
+/// A client certificate that stands for itself, to be pinned by its fingerprint: an
+/// administrator's.
 ///
 /// # Errors
 /// As [`root_plan`], but for the years.

@@ -94,7 +94,7 @@ fn request_names_replace_every_static_name() {
     );
 }
 
-/// C3: without `allow_request_sans` the names of the CSR are ignored, and those of a request refused.
+/// C3: without `allow_request_sans` the names of the CSR are ignored, those of a request refused.
 #[test]
 fn a_profile_of_its_own_names_takes_none_from_a_request() {
     let ca = Ca::root();

@@ -2,7 +2,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use proptest::{prelude::*, sample::subsequence, string::string_regex};
+use proptest::{
+    prelude::*,
+    sample::{Index, subsequence},
+    string::string_regex,
+};
 use vidimus_x509::{
     cert::Certificate,
     csr::VerifiedCsr,
@@ -156,9 +160,20 @@ fn profile() -> impl Strategy<Value = Profile> {
 }
 
 fn names() -> impl Strategy<Value = RequestNames> {
-    let ip = prop_oneof![3 => Just(Vec::new()), 1 => prop::collection::vec(any::<std::net::IpAddr>(), 0..4)];
+    let ip = prop_oneof![
+        3 => Just(Vec::new()),
+        1 => prop::collection::vec(any::<std::net::IpAddr>(), 0..4),
+    ];
     let dns = prop_oneof![2 => Just(Vec::new()), 1 => prop::collection::vec(name(), 0..4)];
     (dns, ip).prop_map(|(dns, ip)| RequestNames { dns, ip })
+}
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
 }
 
 struct World {
@@ -200,12 +215,11 @@ impl World {
 fn whatever_is_issued_is_valid_der_within_its_issuers_bounds() {
     let world = World::new();
     let issued = std::cell::Cell::new(0);
-    let config = ProptestConfig {
-        cases: 600,
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    };
-    let offset = prop_oneof![8 => 0..30_000_000_u64, 2 => 0..300_000_000_u64, 1 => any::<u64>().prop_map(|n| n >> 20)];
+    let offset = prop_oneof![
+        8 => 0..30_000_000_u64,
+        2 => 0..300_000_000_u64,
+        1 => any::<u64>().prop_map(|n| n >> 20),
+    ];
     let input = (
         profile(),
         names(),
@@ -214,7 +228,7 @@ fn whatever_is_issued_is_valid_der_within_its_issuers_bounds() {
         (offset, any::<[u8; 16]>()),
         (subject(), names()),
     );
-    let outcome = proptest::test_runner::TestRunner::new(config).run(
+    let outcome = proptest::test_runner::TestRunner::new(config(600)).run(
         &input,
         |(profile, names, ca, request, (offset, serial), (subject, wished))| {
             let ca = &world.cas[ca];
@@ -289,7 +303,7 @@ fn check(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(config(500))]
 
     /// C5: no bytes make a reader panic.
     #[test]
@@ -303,7 +317,7 @@ proptest! {
     #[test]
     fn readers_take_damaged_requests(
         name in prop::sample::select(vec!["odd", "p384-sha384", "rsa3072-pss-sha384", "text.pem"]),
-        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..3_u8), 1..6),
+        changes in prop::collection::vec((any::<Index>(), any::<u8>(), 0..3_u8), 1..6),
     ) {
         let mut bytes = csr_bytes(name);
         for (at, byte, how) in changes {
@@ -325,9 +339,10 @@ proptest! {
         if let Ok(serial) = Serial::from_bytes(bytes) {
             let text = serial.to_string();
             prop_assert!(!text.starts_with('0'));
-            let colons = text.as_bytes().chunks(2).map(|pair| String::from_utf8_lossy(pair).into_owned());
-            let colons: Vec<String> = colons.collect();
-            for pasted in [text.clone(), format!("0x00{text}"), text.to_uppercase(), colons.join(":"), format!(" {text} ")] {
+            let pairs = text.as_bytes().chunks(2).map(String::from_utf8_lossy);
+            let colons = pairs.collect::<Vec<_>>().join(":");
+            let (prefixed, upper) = (format!("0x00{text}"), text.to_uppercase());
+            for pasted in [text.clone(), prefixed, upper, colons, format!(" {text} ")] {
                 prop_assert_eq!(Serial::parse_hex(&pasted), Ok(serial));
             }
         }
