@@ -92,10 +92,10 @@ fn describe(page: &mut String, path: &[&str]) {
         .copied()
         .collect::<Vec<_>>()
         .join(" ");
-    page.push_str(&format!(
-        "\n## `{name}`\n\n```text\n{}\n```\n",
-        help.trim_end()
-    ));
+    // Clap leaves spaces on empty lines.
+    let help: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+    let help = help.join("\n");
+    page.push_str(&format!("\n## `{name}`\n\n```text\n{help}\n```\n"));
     for child in subcommands(&help) {
         let below: Vec<&str> = path.iter().copied().chain([child]).collect();
         describe(page, &below);
