@@ -1,1 +1,7 @@
+//! Each command with its answers, its refusals and its exit codes.
 
+mod audit;
+mod ca;
+mod config;
+mod provider;
+mod tls;

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use crate::support::Ran;
+use crate::support::{Ran, write};
 
 /// Each shell's script is printed, and bash accepts its own.
 #[test]
@@ -13,7 +13,7 @@ fn every_shell_gets_its_completion() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("vidimus.bash");
-    fs::write(&file, Ran::well(["completion", "bash"]).stdout).expect("write the script");
+    write(&file, Ran::well(["completion", "bash"]).stdout);
     let checked = Command::new("bash")
         .arg("-n")
         .arg(&file)

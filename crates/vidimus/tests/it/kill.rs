@@ -8,10 +8,11 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, UNIX_EPOCH},
 };
 
 use vidimus_client::{Endpoint, NodeClient, pb};
+use vidimus_daemon::clock::{Clock as _, SystemClock};
 
 use crate::support::{Cas, PATIENCE, Ran, RunningNode};
 
@@ -37,7 +38,8 @@ fn seed() -> u64 {
     let given = std::env::var("KILL_SEED")
         .ok()
         .and_then(|text| text.parse().ok());
-    let now = SystemTime::now()
+    let now = SystemClock
+        .now()
         .duration_since(UNIX_EPOCH)
         .expect("after 1970");
     given.unwrap_or_else(|| {

@@ -9,6 +9,7 @@ use std::{
 };
 
 use tempfile::TempDir;
+use vidimus_fs::durable::{self, Mode};
 use vidimus_testkit::{Process, wait_until};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -24,6 +25,11 @@ pub(crate) fn vidimus<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Com
     }
     command.args(args);
     command
+}
+
+/// Puts a text where a test wants it.
+pub(crate) fn write(path: impl AsRef<Path>, text: impl AsRef<[u8]>) {
+    durable::write(path, text.as_ref(), Mode::Public).expect("write a file");
 }
 
 /// What a run of the program came to.
@@ -77,7 +83,7 @@ impl Cas {
         let cas = Self {
             folder: tempfile::tempdir().expect("a folder"),
         };
-        fs::write(cas.path("root.yaml"), ROOT_CONFIG).expect("write a config");
+        write(cas.path("root.yaml"), ROOT_CONFIG);
         Ran::well([
             "node",
             "init",
@@ -91,8 +97,8 @@ impl Cas {
             &cas.text("root.unlock"),
         ]);
         let anchor = Ran::well(cas.on_root(["identity", "show", "--anchor"])).stdout;
-        fs::write(cas.path("root.pem"), &anchor).expect("write the root");
-        fs::write(cas.path("node.yaml"), node_config(&anchor)).expect("write a config");
+        write(cas.path("root.pem"), &anchor);
+        write(cas.path("node.yaml"), node_config(&anchor));
         let init = |more: &[&str]| {
             let (config, data) = (cas.text("node.yaml"), cas.text("node"));
             let fixed = [
