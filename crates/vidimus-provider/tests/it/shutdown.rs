@@ -29,7 +29,7 @@ async fn entered(provider: &Hooked, calls: usize) {
 async fn calls_in_flight_finish_and_health_says_not_serving_first() {
     let world = World::new();
     let provider = Hooked::default();
-    *provider.hook.delay.lock().unwrap() = Duration::from_secs(2);
+    provider.hook.hold.send_replace(true);
     let mut running = Running::start_with(world.config(), provider.clone()).await;
     let manager = running.manager(world.manager_dir()).await;
     let mut health = manager.watch_health("provider").await.unwrap();
@@ -56,6 +56,7 @@ async fn calls_in_flight_finish_and_health_says_not_serving_first() {
     assert_eq!(page(running.addresses.health, "/readyz").await.0, 503);
     assert!(!running.status.page().serving);
 
+    provider.hook.hold.send_replace(false);
     while let Some(call) = soon("the calls", calls.join_next()).await {
         assert!(call.unwrap().unwrap().ok, "no call is lost");
     }

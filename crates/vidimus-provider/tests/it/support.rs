@@ -15,6 +15,7 @@ use std::{
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
     net::TcpStream,
+    sync::watch,
     task::JoinSet,
     time::timeout,
 };
@@ -318,6 +319,8 @@ pub(crate) struct Hooked {
 pub(crate) struct Hook {
     /// How long each call waits.
     pub(crate) delay: Mutex<Duration>,
+    /// Whether calls wait until this is false.
+    pub(crate) hold: watch::Sender<bool>,
     /// Whether each call panics.
     pub(crate) panics: AtomicBool,
     /// Calls that have come, by method.
@@ -328,6 +331,7 @@ impl Hook {
     async fn run(&self, method: &'static str) {
         *self.entered.lock().unwrap().entry(method).or_default() += 1;
         assert!(!self.panics.load(Ordering::Relaxed), "told to panic");
+        self.hold.subscribe().wait_for(|hold| !hold).await.unwrap();
         let delay = *self.delay.lock().unwrap();
         tokio::time::sleep(delay).await;
     }
