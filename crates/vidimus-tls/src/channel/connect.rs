@@ -1,5 +1,7 @@
 //! One attempt to connect: socket, TLS, HTTP/2, and the server's first byte.
 
+mod error;
+
 use std::future::{Future as _, poll_fn};
 use std::io;
 use std::net::SocketAddr;
@@ -22,139 +24,11 @@ use super::dispatch::Dispatch;
 use super::driver::Driver;
 use super::socket;
 use super::target::Target;
-use super::wire::{ByteStream, Wire, WireError, WireState};
+use super::wire::{ByteStream, Wire, WireState};
 use crate::config::{ALPN_H2, ClientCertificate, ServerVerification, client_config};
 use crate::material::Material;
-use crate::verify::Refusal;
 
-/// What an attempt to connect was doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Step {
-    /// Looking up the host's addresses.
-    Resolve,
-    /// Opening the socket.
-    Connect,
-    /// The TLS handshake.
-    Handshake,
-    /// Waiting for the server's first byte, which says that it has accepted our certificate.
-    FirstByte,
-}
-
-impl Step {
-    fn text(self) -> &'static str {
-        match self {
-            Self::Resolve => "look up the host",
-            Self::Connect => "open the socket",
-            Self::Handshake => "finish the TLS handshake",
-            Self::FirstByte => "hear the server's first byte",
-        }
-    }
-}
-
-/// Why a connection did not come about.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ConnectError {
-    /// The server accepted TLS but not HTTP/2.
-    #[error("{address}: server did not choose ALPN h2")]
-    Alpn {
-        /// The server's address.
-        address: String,
-    },
-    /// The channel was closed.
-    #[error("the channel was closed")]
-    Closed,
-    /// rustls will not have the configuration.
-    #[error("cannot configure TLS")]
-    Configure(#[source] rustls::Error),
-    /// The socket could not be opened.
-    #[error("{address}: cannot open the socket")]
-    Connect {
-        /// The server's address.
-        address: String,
-        /// What the system says.
-        source: io::Error,
-    },
-    /// The TLS handshake failed.
-    #[error("{address}: TLS handshake failed")]
-    Handshake {
-        /// The server's address.
-        address: String,
-        /// What was wrong, or the alert that the server sent.
-        source: io::Error,
-    },
-    /// The connection cannot carry HTTP/2.
-    #[error("{address}: cannot start HTTP/2")]
-    Http2 {
-        /// The server's address.
-        address: String,
-        /// hyper's reason.
-        source: hyper::Error,
-    },
-    /// The host has no address.
-    #[error("{host}: no address")]
-    NoAddress {
-        /// The host.
-        host: String,
-    },
-    /// The server ended the connection instead of accepting it, usually because of our certificate.
-    #[error("{address}: server refused the connection")]
-    Refused {
-        /// The server's address.
-        address: String,
-        /// How the connection ended; a TLS alert by its name. `None` if it was closed without a word.
-        source: Option<ServerRefusal>,
-    },
-    /// The host's addresses cannot be looked up.
-    #[error("{host}: cannot look up its addresses")]
-    Resolve {
-        /// The host.
-        host: String,
-        /// What the resolver says.
-        source: io::Error,
-    },
-    /// The server's certificate was refused by us.
-    #[error("{address}: certificate of the server refused")]
-    ServerCertificate {
-        /// The server's address.
-        address: String,
-        /// Why.
-        source: Refusal,
-    },
-    /// It took too long.
-    #[error("{address}: could not {} within {after:?}", step.text())]
-    TimedOut {
-        /// The server's address.
-        address: String,
-        /// What was going on.
-        step: Step,
-        /// The time this address had.
-        after: Duration,
-    },
-}
-
-/// How a server ended a connection that it did not accept.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct ServerRefusal(WireError);
-
-impl ConnectError {
-    /// How far the attempt came. Of several addresses, the one that came furthest tells most.
-    fn step(&self) -> Step {
-        match self {
-            Self::Closed | Self::Configure(_) | Self::NoAddress { .. } | Self::Resolve { .. } => {
-                Step::Resolve
-            }
-            Self::Connect { .. } => Step::Connect,
-            Self::Alpn { .. } | Self::Handshake { .. } | Self::ServerCertificate { .. } => {
-                Step::Handshake
-            }
-            Self::Http2 { .. } | Self::Refused { .. } => Step::FirstByte,
-            Self::TimedOut { step, .. } => *step,
-        }
-    }
-}
+pub use self::error::{ConnectError, ServerRefusal, Step};
 
 /// A connection that the server has accepted. Somebody must run the driver.
 pub(super) struct Connected {

@@ -16,6 +16,9 @@ use super::failure;
 use super::status::Counting;
 use crate::material::Material;
 
+/// How often the server may hang up on an attempt, without a reason, before it counts as failed.
+const MAX_HANG_UPS: u32 = 2;
+
 /// Runs until the channel is closed and its last connection has ended.
 pub(super) async fn run(shared: Arc<Shared>) {
     let material = match &shared.config.protection {
@@ -158,9 +161,17 @@ impl Manager {
         if self.shared.usable().is_none() {
             self.shared.set_phase(Phase::Connecting);
         }
-        match connect::connect(&self.shared.config).await {
-            Ok(connected) => self.connected(connected),
-            Err(error) => self.failed(error),
+        let mut hang_ups: u32 = 0;
+        loop {
+            match connect::connect(&self.shared.config).await {
+                Ok(connected) => return self.connected(connected),
+                // Nothing was sent yet, so nobody has to fail because a server was replaced at this very moment.
+                Err(error) if error.is_hang_up() && hang_ups < MAX_HANG_UPS => {
+                    hang_ups = hang_ups.saturating_add(1);
+                    self.shared.counting.connect_failed(failure::chain(&error));
+                }
+                Err(error) => return self.failed(error),
+            }
         }
     }
 

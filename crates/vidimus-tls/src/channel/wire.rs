@@ -39,6 +39,12 @@ impl WireState {
 #[derive(Clone, Debug)]
 pub(super) struct WireError(Arc<io::Error>);
 
+impl WireError {
+    pub(super) fn kind(&self) -> io::ErrorKind {
+        self.0.kind()
+    }
+}
+
 impl fmt::Display for WireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -7,7 +7,6 @@ mod drain;
 mod resend;
 mod rotation;
 mod server;
-mod socket;
 mod target;
 mod trust;
 

@@ -32,6 +32,7 @@ async fn caller(
         count += 1;
         if let Err(status) = client.unary(request(&message)).await {
             failures.push(format!("{message}: {status}"));
+            stop.store(true, Ordering::SeqCst);
         }
         done.fetch_add(1, Ordering::SeqCst);
     }
@@ -58,12 +59,12 @@ async fn forty_drains_under_32_callers_lose_no_call_and_execute_each_once() {
         ));
     }
     let mut drained = 0;
-    while drained < DRAINS {
+    while drained < DRAINS && !stop.load(Ordering::SeqCst) {
         // Each drain meets a connection that is in full use.
         let before = done.load(Ordering::SeqCst);
         wait_until_async(DEADLINE, || async {
             let calls = done.load(Ordering::SeqCst);
-            if calls >= before + 2 * CALLERS {
+            if calls >= before + 2 * CALLERS || stop.load(Ordering::SeqCst) {
                 Ok(())
             } else {
                 Err(format!("{calls} calls, {drained} drains"))

@@ -153,7 +153,7 @@ async fn refuse_with_goaway(
             (SETTINGS, 0) => {
                 socket
                     .write_all(&[0, 0, 0, SETTINGS, 1, 0, 0, 0, 0])
-                    .await?
+                    .await?;
             }
             (HEADERS, _) => break,
             _ => {}

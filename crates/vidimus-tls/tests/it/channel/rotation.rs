@@ -110,6 +110,65 @@ async fn a_renewed_certificate_moves_new_calls_to_a_new_connection() {
     );
 }
 
+/// A connection can be renewed although nothing changed on this side: a server's new certificate is seen by new connections
+/// alone. The stream that runs goes on, and a server that cannot be reached leaves everything as it was.
+#[tokio::test]
+async fn a_channel_reconnects_when_asked_to() {
+    let pki = Pki::new("Example");
+    let server = TestServer::mutual(rustls_config(&server_leaf(&pki), &pki.root)).await;
+    let leaf = client_leaf(&pki);
+    let (watch, mut publisher) = MaterialWatch::from_memory(material(&leaf, &[&pki.root]));
+    let channel = channel(&server, watch);
+    soon("a first connection", channel.reconnect())
+        .await
+        .expect("a first connection");
+    let mut endless = request("stream");
+    endless.delay_milliseconds = 1;
+    let mut client = EchoClient::new(channel.clone());
+    let mut stream = soon("a stream", client.server_stream(endless))
+        .await
+        .expect("a stream")
+        .into_inner();
+    soon("a renewal", channel.reconnect())
+        .await
+        .expect("another connection");
+    let current = || {
+        channel
+            .status()
+            .connections
+            .into_iter()
+            .find(|connection| connection.current)
+    };
+    let connection = current().expect("a current connection");
+    assert_eq!((connection.id, connection.generation), (2, Some(1)));
+    assert_eq!(connection.presented, Some(Fingerprint::of(leaf.leaf_der())));
+    soon("an answer", stream.message())
+        .await
+        .expect("no error")
+        .expect("an answer");
+    assert_eq!(server.open(), 2);
+
+    let other = Authority::root("Other").pem();
+    let clock = Clock::system();
+    publisher.replace_trust(
+        Trust::from_pem(other.as_bytes(), clock.now()).expect("a root"),
+        &clock,
+    );
+    let status = soon("a refusal", channel.reconnect())
+        .await
+        .expect_err("the server is not trusted");
+    assert!(
+        status
+            .message()
+            .contains("certificate of the server refused"),
+        "{status}"
+    );
+    call(&channel)
+        .await
+        .expect("the connection before serves on");
+    assert_eq!(current().map(|connection| connection.id), Some(2));
+}
+
 /// New material that the server refuses, or under which the server is refused, leaves the old connection in use, and the
 /// status says why.
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! A gRPC server of stock rustls and hyper, whose connections can be drained one by one.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::service::TowerToHyperService;
@@ -10,9 +10,9 @@ use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
-use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use vidimus_testkit::echo::EchoLog;
 use vidimus_testkit::{Authority, Credential, EchoService};
@@ -56,20 +56,14 @@ pub(crate) fn rustls_config(credential: &Credential, client_root: &Authority) ->
 #[derive(Clone)]
 struct Presented(Fingerprint);
 
-/// How connections are drained.
-#[derive(Default)]
-struct Drain {
-    /// Cancelled to drain the connections that are there; then replaced.
-    token: CancellationToken,
-    /// How many connections wait for it.
-    connections: u64,
-}
-
 /// What the connections share.
 struct Shared {
     tls: Option<TlsAcceptor>,
     routes: Routes,
-    drain: Mutex<Drain>,
+    /// Raised to drain every connection that has carried a call.
+    drains: watch::Sender<u64>,
+    /// Connections that have carried a call since the last drain.
+    used: AtomicU64,
     accepted: AtomicU64,
     open: AtomicU64,
 }
@@ -95,10 +89,19 @@ impl TestServer {
         Self::start(None, 0).await
     }
 
+    /// Plaintext on a listener that is there already.
+    pub(crate) fn plaintext_at(listener: TcpListener) -> Self {
+        Self::serve(None, listener)
+    }
+
     async fn start(config: Option<ServerConfig>, port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port))
             .await
             .expect("a port");
+        Self::serve(config, listener)
+    }
+
+    fn serve(config: Option<ServerConfig>, listener: TcpListener) -> Self {
         let address = listener.local_addr().expect("an address");
         let (shared, log) = shared(config);
         let mut tasks = JoinSet::new();
@@ -115,11 +118,11 @@ impl TestServer {
         self.address.to_string()
     }
 
-    /// Drains every connection that is there now; gives their number.
+    /// Drains every connection that has carried a call; gives their number.
     pub(crate) fn drain(&self) -> u64 {
-        let drain = std::mem::take(&mut *self.shared.drain.lock().expect("the token"));
-        drain.token.cancel();
-        drain.connections
+        let used = self.shared.used.swap(0, Ordering::SeqCst);
+        self.shared.drains.send_modify(|drains| *drains += 1);
+        used
     }
 
     pub(crate) fn accepted(&self) -> u64 {
@@ -155,7 +158,8 @@ fn shared(config: Option<ServerConfig>) -> (Arc<Shared>, EchoLog) {
     let shared = Shared {
         tls: config.map(|config| TlsAcceptor::from(Arc::new(config))),
         routes: Routes::new(service.into_server()).prepare(),
-        drain: Mutex::default(),
+        drains: watch::Sender::default(),
+        used: AtomicU64::new(0),
         accepted: AtomicU64::new(0),
         open: AtomicU64::new(0),
     };
@@ -193,19 +197,27 @@ async fn serve(
     presented: Option<Presented>,
     shared: Arc<Shared>,
 ) {
-    let drain = {
-        let mut drain = shared.drain.lock().expect("the token");
-        drain.connections += 1;
-        drain.token.clone()
-    };
+    let mut drains = shared.drains.subscribe();
     let routes = shared.routes.clone();
+    let used = Arc::new(AtomicBool::new(false));
+    let (marking, marked) = (Arc::clone(&shared), Arc::clone(&used));
     let service = tower::service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
+        if !marked.swap(true, Ordering::SeqCst) {
+            marking.used.fetch_add(1, Ordering::SeqCst);
+        }
         if let Some(presented) = presented.clone() {
             request.extensions_mut().insert(presented);
         }
         let mut routes = routes.clone();
         async move { tower::Service::call(&mut routes, request).await }
     });
+    let drained = async move {
+        while drains.changed().await.is_ok() {
+            if used.load(Ordering::SeqCst) {
+                return;
+            }
+        }
+    };
     shared.open.fetch_add(1, Ordering::SeqCst);
     {
         let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
@@ -213,7 +225,7 @@ async fn serve(
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
             _ended = connection.as_mut() => {}
-            () = drain.cancelled() => {
+            () = drained => {
                 connection.as_mut().graceful_shutdown();
                 let _ended = connection.await;
             }

@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::Instant;
 
+use tokio::net::TcpListener;
 use tokio_stream::StreamExt as _;
 use tonic::{Code, Request};
 use vidimus_proto::testkit::v1::EchoRequest;
@@ -177,6 +178,28 @@ async fn a_refused_certificate_is_heard_by_the_alerts_name() {
     assert_eq!(server.log.total(), 0);
 }
 
+/// V5. A client that withholds its certificate hears that one is required.
+#[tokio::test]
+async fn a_client_without_a_certificate_hears_that_one_is_required() {
+    let pki = Pki::new("Example");
+    let server = TestServer::mutual(rustls_config(&server_leaf(&pki), &pki.root)).await;
+    let watch = watch(&client_leaf(&pki), &[&pki.root]);
+    let withheld = ClientTls::WithoutCertificate(watch.clone());
+    let outcome = call(&build(Channel::builder(&server.target(), SERVER, withheld))).await;
+    assert_status(
+        outcome,
+        Code::Unavailable,
+        &["received fatal alert", "CertificateRequired"],
+    );
+    call(&build(Channel::builder(
+        &server.target(),
+        SERVER,
+        ClientTls::Watch(watch),
+    )))
+    .await
+    .expect("presented");
+}
+
 /// A call that comes while the channel waits to try again fails at once, with the reason, unless it is told to wait.
 #[tokio::test]
 async fn calls_fail_fast_or_wait_for_a_server_that_comes_later() {
@@ -225,6 +248,34 @@ async fn calls_fail_fast_or_wait_for_a_server_that_comes_later() {
         TestServer::mutual_on(rustls_config(&server_leaf(&pki), &pki.root), port).await
     };
     let ((), _server) = tokio::join!(waiting, coming);
+}
+
+/// A server that is replaced at the moment a channel connects hangs up without a word; the call doesn't fail for that. If
+/// it happens again and again, the call does.
+#[tokio::test]
+async fn a_server_that_hangs_up_is_tried_again_twice() {
+    for (hang_ups, served) in [(2, true), (3, false)] {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let channel = build(Channel::builder(
+            &format!("127.0.0.1:{port}"),
+            SERVER,
+            ClientTls::Plaintext,
+        ));
+        let serving = async {
+            for _ in 0..hang_ups {
+                drop(
+                    soon("a connection", listener.accept())
+                        .await
+                        .expect("a connection"),
+                );
+            }
+            TestServer::plaintext_at(listener)
+        };
+        let (outcome, _server) = tokio::join!(call(&channel), serving);
+        assert_eq!(outcome.is_ok(), served, "{hang_ups} times: {outcome:?}");
+        assert_eq!(channel.status().counters.connect_failures, hang_ups);
+    }
 }
 
 /// A server that speaks TLS but does not choose h2 is refused, and the error says so.
