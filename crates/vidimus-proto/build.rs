@@ -10,7 +10,10 @@ const FILES: [&str; 3] = [
     "vidimus/testkit/v1/echo.proto",
 ];
 
-#[expect(clippy::disallowed_methods, reason = "a build script's output needs no durability")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a build script's output needs no durability"
+)]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../../proto");
     println!("cargo:rerun-if-changed={}", root.display());

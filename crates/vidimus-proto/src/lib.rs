@@ -25,5 +25,4 @@ pub mod testkit {
 }
 
 /// Every file's descriptor, as an encoded `google.protobuf.FileDescriptorSet`.
-pub const FILE_DESCRIPTOR_SET: &[u8] =
-    include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
+pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
