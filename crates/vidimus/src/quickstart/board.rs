@@ -59,9 +59,14 @@ impl Board {
             return;
         }
         self.erase();
-        let text = render(rows);
-        self.drawn_lines = text.lines().count().saturating_add(1);
-        output::note(&format!("\n{text}"));
+        // A line that wraps would take two rows of the screen, and erasing counts rows.
+        let width = width();
+        let text: Vec<String> = render(rows)
+            .lines()
+            .map(|line| line.chars().take(width).collect())
+            .collect();
+        self.drawn_lines = text.len().saturating_add(1);
+        output::note(&format!("\n{}", text.join("\n")));
     }
 
     fn erase(&mut self) {
@@ -71,6 +76,12 @@ impl Board {
             self.drawn_lines = 0;
         }
     }
+}
+
+/// The terminal's width in columns.
+fn width() -> usize {
+    let size = rustix::termios::tcgetwinsize(io::stderr());
+    size.map_or(80, |size| size.ws_col.max(20)).into()
 }
 
 /// The table as text.

@@ -51,6 +51,8 @@ impl Program {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(output)
+            // Ctrl-C on the terminal is for the quickstart, which ends the calls before the programs.
+            .process_group(0)
             .kill_on_drop(true);
         let child = command
             .spawn()

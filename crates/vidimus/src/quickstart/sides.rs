@@ -103,13 +103,13 @@ impl End {
         !self.connections.is_empty() && self.connections.iter().all(fits)
     }
 
-    /// Who is at the other end, each once.
+    /// Who is at the other end, each once, by the first label of its name.
     pub(crate) fn peers(&self) -> String {
-        let names: BTreeSet<&str> = self
-            .connections
-            .iter()
-            .map(|connection| connection.peer.as_str())
-            .collect();
+        let label = |connection: &Connection| {
+            let name = connection.peer.split('.').next().unwrap_or_default();
+            name.to_owned()
+        };
+        let names: BTreeSet<String> = self.connections.iter().map(label).collect();
         if names.is_empty() {
             "nobody".to_owned()
         } else {
