@@ -1,7 +1,8 @@
 //! The CA node: config, ceremony, issuing, management API.
 //!
 //! [`config`] reads the machine config; [`ceremony`] makes a node in a data directory; [`Node`] is that directory, opened
-//! by one process, with the one [`issuing`] path that every door uses.
+//! by one process, with the one [`issuing`] path that every door uses; [`run`](mod@run) is the program, with the management
+//! API `vidimus.node.v1`.
 
 mod applying;
 mod call;
