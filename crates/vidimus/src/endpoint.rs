@@ -1,6 +1,6 @@
 //! Which node a command asks: over mutual TLS, over its UNIX socket, or by opening its data folder.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use anyhow::Context as _;
 use vidimus_client::{Endpoint, NodeClient};
@@ -46,19 +46,25 @@ pub(crate) fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock)
 }
 
-/// What opens the CA's key.
+/// What opens the CA's key: what the arguments say, else the credential `unlock` that systemd hands to a service
+/// (`LoadCredential=unlock:FILE`).
 pub(crate) fn secret(args: &UnlockArgs) -> anyhow::Result<Secret> {
-    match (&args.unlock_file, &args.passphrase_file) {
-        (Some(file), _) => Ok(Secret::from_key_file(file)?),
-        (None, Some(file)) => {
-            let bytes = Zeroizing::new(vidimus_fs::read::bounded(file, MAX_PASSPHRASE_FILE)?);
-            let text = std::str::from_utf8(&bytes)
-                .with_context(|| format!("{} is not UTF-8 text", file.display()))?;
-            let line = text.lines().next().unwrap_or_default();
-            Ok(Secret::from_passphrase(Zeroizing::new(line.to_owned()))?)
-        }
-        (None, None) => Err(Stop::usage(
-            "what opens the CA's key? give --unlock-file FILE or --passphrase-file FILE",
+    if let Some(file) = &args.unlock_file {
+        return Ok(Secret::from_key_file(file)?);
+    }
+    if let Some(file) = &args.passphrase_file {
+        let bytes = Zeroizing::new(vidimus_fs::read::bounded(file, MAX_PASSPHRASE_FILE)?);
+        let text = std::str::from_utf8(&bytes)
+            .with_context(|| format!("{} is not UTF-8 text", file.display()))?;
+        let line = text.lines().next().unwrap_or_default();
+        return Ok(Secret::from_passphrase(Zeroizing::new(line.to_owned()))?);
+    }
+    let credentials = std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from);
+    match credentials.map(|folder| folder.join("unlock")) {
+        Some(file) if file.is_file() => Ok(Secret::from_key_file(&file)?),
+        Some(_) | None => Err(Stop::usage(
+            "what opens the CA's key? give --unlock-file FILE or --passphrase-file FILE, or run with systemd's \
+             LoadCredential=unlock:FILE",
         )),
     }
 }

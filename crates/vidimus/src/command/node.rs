@@ -21,6 +21,8 @@ use vidimus_node::{
 
 use crate::{cli::UnlockArgs, command::config, endpoint, exit::Stop, output, shutdown};
 
+/// Where a system's services keep their state.
+const DEFAULT_DATA_DIR: &str = "/var/lib/vidimus";
 /// A chain of a few certificates.
 const MAX_CHAIN: u64 = 1024 * 1024;
 
@@ -182,7 +184,7 @@ pub(crate) struct RunArgs {
     config: Option<PathBuf>,
 
     /// The CA's data folder.
-    #[arg(long, env = "VIDIMUS_DATA_DIR", value_name = "DIR")]
+    #[arg(long, env = "VIDIMUS_DATA_DIR", value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
 
     #[command(flatten)]

@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use vidimus_testkit::{Pki, openssl};
+use vidimus_testkit::{Pki, Process, openssl};
 
-use crate::support::{Cas, Ran, write};
+use crate::support::{Cas, PATIENCE, Ran, vidimus, write};
 
 /// C1, C4: root and issuing CA are made by `node init`, and what they issue verifies under the root with openssl.
 #[test]
@@ -354,4 +354,32 @@ fn the_ceremony_tells_what_is_out_of_order() {
     // The wrong unlock file opens nothing.
     let wrong = Ran::of(["status", "--data-dir", &data, "--unlock-file", &other]);
     assert_eq!(wrong.code, Some(1), "{}", wrong.stderr);
+}
+
+/// C15: a service manager may hand over what opens the key; without it the program says what it needs.
+#[test]
+fn systemd_hands_over_what_opens_the_key() {
+    let cas = Cas::make();
+    let data = cas.text("node");
+    let credentials = cas.path("credentials");
+    fs::create_dir(&credentials).expect("a folder");
+    let run = |folder: &std::path::Path| {
+        let mut command = vidimus(["node", "run", "--data-dir", &data, "--log-format", "json"]);
+        command.env("CREDENTIALS_DIRECTORY", folder);
+        command
+    };
+    let refused = run(&credentials).output().expect("the program runs");
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("LoadCredential=unlock"), "{stderr}");
+
+    fs::copy(cas.path("node.unlock"), credentials.join("unlock")).expect("hand it over");
+    let mut process = Process::spawn(run(&credentials));
+    process.wait_for_line("management API on", PATIENCE);
+    process.terminate();
+    assert!(
+        process.wait_exit(PATIENCE).success(),
+        "{:?}",
+        process.lines()
+    );
 }
