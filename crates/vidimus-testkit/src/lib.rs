@@ -10,7 +10,7 @@
 //! | a folder as the kubelet mounts a Secret | [`kubelet`] |
 //! | wait for a state, never sleep | [`wait_until`], [`wait_until_async`] |
 //! | a program that runs beside the test | [`Process`] |
-//! | a program that runs to its end | [`command`], [`openssl`], [`golang`] |
+//! | a program that runs to its end | [`command`], [`mod@openssl`], [`golang`] |
 //! | a gRPC service that counts what it executed | [`echo`] |
 
 pub mod command;
