@@ -35,6 +35,9 @@ use place::Place;
 
 /// How many entries are read and written at a time.
 const BATCH: u32 = 1024;
+/// How long entries gather before they are written: under load one sync of the file pays for many
+/// of them, and the disk is left to the commits.
+const GATHER: Duration = Duration::from_millis(100);
 /// How long to wait after a failure: the first time, and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
 
@@ -175,6 +178,10 @@ impl AuditFiles {
                     tokio::select! {
                         () = shutdown.cancelled() => break,
                         changed = committed.changed() => if changed.is_err() { break },
+                    }
+                    tokio::select! {
+                        () = shutdown.cancelled() => break,
+                        () = time::sleep(GATHER) => {}
                     }
                 }
                 Err(error) => {
