@@ -110,16 +110,11 @@ pub(crate) enum Command {
 #[command(next_help_heading = "Which node")]
 pub(crate) struct NodeArgs {
     /// The node's management address, `host:port`, over mutual TLS.
-    #[arg(
-        long,
-        env = "VIDIMUS_NODE",
-        value_name = "ADDRESS",
-        requires = "identity"
-    )]
+    #[arg(long, value_name = "ADDRESS", requires = "identity")]
     pub(crate) node: Option<String>,
 
     /// Folder with the administrator's `tls.crt` and `tls.key` and the CA's `ca.crt`.
-    #[arg(long, env = "VIDIMUS_IDENTITY", value_name = "DIR")]
+    #[arg(long, value_name = "DIR")]
     pub(crate) identity: Option<PathBuf>,
 
     /// The name that the node's certificate must carry; the address's host if absent.
@@ -127,21 +122,14 @@ pub(crate) struct NodeArgs {
     pub(crate) server_name: Option<String>,
 
     /// The node's UNIX socket, for its owner on the same machine.
-    #[arg(
-        long,
-        env = "VIDIMUS_SOCKET",
-        value_name = "PATH",
-        conflicts_with = "node"
-    )]
+    #[arg(long, value_name = "PATH", conflicts_with = "node")]
     pub(crate) socket: Option<PathBuf>,
 
     /// Opens a node's data folder itself; no node may be running on it.
     #[arg(
         long,
-        env = "VIDIMUS_DATA_DIR",
         value_name = "DIR",
-        conflicts_with_all = ["node", "socket"],
-        requires = "unlock"
+        conflicts_with_all = ["node", "socket"]
     )]
     pub(crate) data_dir: Option<PathBuf>,
 
@@ -154,10 +142,10 @@ pub(crate) struct NodeArgs {
 #[group(id = "unlock", multiple = false)]
 pub(crate) struct UnlockArgs {
     /// File whose content opens the CA's key; readable by its owner alone.
-    #[arg(long, env = "VIDIMUS_UNLOCK_FILE", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) unlock_file: Option<PathBuf>,
 
     /// File with the passphrase that opens the CA's key, on its first line.
-    #[arg(long, env = "VIDIMUS_PASSPHRASE_FILE", value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) passphrase_file: Option<PathBuf>,
 }

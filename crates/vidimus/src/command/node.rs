@@ -86,7 +86,7 @@ pub(crate) struct InitArgs {
     config: PathBuf,
 
     /// The CA's data folder; made if it isn't there.
-    #[arg(long, env = "VIDIMUS_DATA_DIR", value_name = "DIR")]
+    #[arg(long, value_name = "DIR")]
     data_dir: PathBuf,
 
     #[command(flatten)]
@@ -184,7 +184,7 @@ pub(crate) struct RunArgs {
     config: Option<PathBuf>,
 
     /// The CA's data folder.
-    #[arg(long, env = "VIDIMUS_DATA_DIR", value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_DATA_DIR)]
     data_dir: PathBuf,
 
     #[command(flatten)]
