@@ -191,7 +191,8 @@ impl Report {
     }
 
     fn roots(&mut self, trust: &Trust, now: SystemTime) {
-        let usable = |root: &&crate::material::Root| root.is_authority() && root.is_valid_at(now);
+        let usable =
+            |root: &&crate::material::Root| root.fault().is_none() && root.is_valid_at(now);
         if !trust.roots().iter().any(|root| usable(&root)) {
             self.add(
                 Level::Wrong,
@@ -201,11 +202,11 @@ impl Report {
         }
         for root in trust.roots() {
             let subject = root.subject();
-            if !root.is_authority() {
+            if let Some(fault) = root.fault() {
                 self.add(
                     Level::Warning,
                     "roots",
-                    format!("{subject:?} is not a CA certificate and verifies nobody"),
+                    format!("{subject:?} verifies nobody: {fault}"),
                 );
             } else if !root.is_valid_at(now) {
                 let (from, to) = (rfc3339(root.not_before()), rfc3339(root.not_after()));

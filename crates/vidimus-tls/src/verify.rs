@@ -10,6 +10,7 @@ mod client;
 mod danger;
 mod explain;
 pub(crate) mod facts;
+mod judge;
 mod path;
 mod pinned;
 mod refusal;
@@ -18,6 +19,7 @@ mod slot;
 
 pub(crate) use client::RootClientVerifier;
 pub(crate) use danger::UnverifiedServer;
+pub use judge::{Judge, judge};
 pub use path::{Purpose, VerifiedChain};
 pub(crate) use path::{check_name as name, verify as path_to_root};
 pub use pinned::PinnedClientVerifier;

@@ -32,6 +32,8 @@ pub struct Root {
     not_after: SystemTime,
     fingerprint: Fingerprint,
     authority: bool,
+    #[serde(skip)]
+    fault: Option<&'static str>,
     path_len: Option<u32>,
 }
 
@@ -64,6 +66,13 @@ impl Root {
     #[must_use]
     pub fn is_authority(&self) -> bool {
         self.authority
+    }
+
+    /// Why it verifies nobody at any time, in words for people: it isn't a CA's, lacks keyCertSign, has no name, or has a
+    /// critical extension that nothing here applies.
+    #[must_use]
+    pub fn fault(&self) -> Option<&'static str> {
+        self.fault
     }
 
     /// How many intermediates may stand below it, if it limits them.
@@ -151,6 +160,7 @@ impl Trust {
             not_after: certificate.not_after(),
             fingerprint,
             authority: certificate.is_ca() && facts::may_sign_certificates(&certificate),
+            fault: facts::root_fault(&certificate),
             path_len: certificate.path_len(),
         });
         Ok(())
@@ -159,19 +169,17 @@ impl Trust {
     /// What is odd about the set but no reason to refuse it.
     fn warn(&self, path: &Path, now: SystemTime) {
         for root in &self.roots {
-            let reason = if !root.authority {
-                "not a CA certificate, so it verifies nobody"
-            } else if !root.is_valid_at(now) {
-                "outside its validity, so it verifies nobody now"
-            } else {
-                continue;
+            let reason = match root.fault {
+                Some(fault) => fault,
+                None if !root.is_valid_at(now) => "is outside its validity",
+                None => continue,
             };
             tracing::warn!(
                 file = %path.display(),
                 subject = root.subject,
                 not_before = crate::clock::rfc3339(root.not_before),
                 not_after = crate::clock::rfc3339(root.not_after),
-                "root certificate is {reason}"
+                "root certificate verifies nobody now: {reason}"
             );
         }
     }

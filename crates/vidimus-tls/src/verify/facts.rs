@@ -7,6 +7,9 @@ use crate::identity::{CertificateIdentity, Fingerprint};
 /// The object identifier 2.5.4.3 (commonName) in DER, with tag and length.
 const COMMON_NAME: [u8; 5] = [0x06, 0x03, 0x55, 0x04, 0x03];
 
+/// A name without any part, in DER.
+const EMPTY_NAME: [u8; 2] = [0x30, 0x00];
+
 /// The listed extended key usages, `None` if the certificate has no such extension.
 pub(crate) fn extended_key_usages(certificate: &Certificate) -> Option<&[String]> {
     match certificate.ext_key_usage() {
@@ -20,6 +23,43 @@ pub(crate) fn may_sign_certificates(certificate: &Certificate) -> bool {
     certificate
         .key_usage()
         .is_none_or(|listed| listed.contains(&"keyCertSign"))
+}
+
+/// Why a certificate may not issue others, as far as it says so itself.
+pub(crate) fn issuer_fault(certificate: &Certificate) -> Option<&'static str> {
+    if !certificate.is_ca() {
+        Some("is not a CA certificate")
+    } else if !may_sign_certificates(certificate) {
+        Some("its key usage lacks keyCertSign")
+    } else if certificate.subject_der() == EMPTY_NAME {
+        // RFC 5280 §4.1.2.6: two CAs without a name can't be told apart by what they issue.
+        Some("has an empty subject")
+    } else {
+        None
+    }
+}
+
+/// Why a root may not issue: as any issuer, or a critical extension that nobody here applies (RFC 5280 §4.2), which
+/// webpki looks for in every certificate but the root.
+pub(crate) fn root_fault(certificate: &Certificate) -> Option<&'static str> {
+    issuer_fault(certificate).or_else(|| match certificate.unknown_critical_extensions() {
+        [] => None,
+        _ => Some("has a critical extension that is not understood"),
+    })
+}
+
+/// Why a peer's own key may not sign a handshake, as far as its key usage says so.
+pub(crate) fn handshake_fault(certificate: &Certificate) -> Option<&'static str> {
+    let listed = certificate.key_usage()?;
+    if !listed.contains(&"digitalSignature") {
+        // RFC 8446 §4.4.2.2.
+        Some("lacks digitalSignature, without which a key may not sign a TLS 1.3 handshake")
+    } else if listed.contains(&"keyCertSign") && !certificate.is_ca() {
+        // RFC 5280 §4.2.1.9: whoever issued it didn't say what it is.
+        Some("has keyCertSign, but it is not a CA certificate")
+    } else {
+        None
+    }
 }
 
 impl CertificateIdentity {

@@ -118,7 +118,7 @@ pub(crate) fn decode(der: &CertificateDer<'_>, position: usize) -> Result<Certif
     Certificate::parse(der).map_err(|error| unreadable(position, error))
 }
 
-fn unreadable(position: usize, reason: impl ToString) -> Refusal {
+pub(super) fn unreadable(position: usize, reason: impl ToString) -> Refusal {
     Refusal::Unreadable {
         position,
         reason: reason.to_string(),
@@ -168,6 +168,12 @@ pub(crate) fn verify(
             }));
         }
     };
+    if let Some(fault) = facts::handshake_fault(&certificate) {
+        return Err(Refusal::KeyUsage {
+            subject: certificate.subject_text().to_owned(),
+            fault,
+        });
+    }
     let root = trust
         .root_of(path.anchor())
         .ok_or_else(|| unknown_issuer(&certificate))?;
@@ -218,21 +224,15 @@ fn check_path(trust: &Trust, path: &VerifiedPath<'_>, now: SystemTime) -> Result
     let Some(root) = trust.root_of(path.anchor()) else {
         return Err(not_an_issuer("unknown", "is not one of the trusted roots"));
     };
-    if !root.is_authority() {
-        return Err(not_an_issuer(
-            root.subject(),
-            "is not a CA certificate with keyCertSign",
-        ));
+    if let Some(fault) = root.fault() {
+        return Err(not_an_issuer(root.subject(), fault));
     }
     check_root_dates(root, now)?;
     let mut below_root: u32 = 0;
     for intermediate in path.intermediate_certificates() {
         let issuer = decode(&intermediate.der(), 2)?;
-        if !facts::may_sign_certificates(&issuer) {
-            return Err(not_an_issuer(
-                issuer.subject_text(),
-                "its key usage lacks keyCertSign",
-            ));
+        if let Some(fault) = facts::issuer_fault(&issuer) {
+            return Err(not_an_issuer(issuer.subject_text(), fault));
         }
         // Self-issued certificates don't count against the limit (RFC 5280 §6.1.4 (l)).
         if issuer.subject_der() != issuer.issuer_der() {
@@ -288,7 +288,7 @@ fn owned(
         .collect()
 }
 
-fn since_epoch(time: SystemTime) -> UnixTime {
+pub(super) fn since_epoch(time: SystemTime) -> UnixTime {
     let since = time
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();

@@ -70,6 +70,14 @@ pub enum Refusal {
         /// What the extension lists.
         found: String,
     },
+    /// The key usage doesn't let the peer's key sign a handshake, or contradicts the certificate.
+    #[error("key usage of the certificate of {subject:?} {fault}")]
+    KeyUsage {
+        /// The peer's name.
+        subject: String,
+        /// What doesn't fit.
+        fault: &'static str,
+    },
     /// The peer's own certificate is a CA's.
     #[error(
         "certificate of {subject:?} is a CA certificate, which is not accepted for a server or client"
@@ -139,7 +147,7 @@ impl Refusal {
                 },
                 presented: Vec::new(),
             },
-            Self::IsAuthority { .. } => CertificateError::InvalidPurpose,
+            Self::KeyUsage { .. } | Self::IsAuthority { .. } => CertificateError::InvalidPurpose,
             Self::Name { .. } => CertificateError::NotValidForName,
             Self::NotPinned { .. } => CertificateError::ApplicationVerificationFailure,
             Self::Path { reason, .. } => of_path(reason),
@@ -156,6 +164,7 @@ impl Refusal {
             Self::Expired { .. } => "expired",
             Self::NotYetValid { .. } => "not_yet_valid",
             Self::Purpose { .. } => "wrong_purpose",
+            Self::KeyUsage { .. } => "key_usage",
             Self::IsAuthority { .. } => "ca_certificate",
             Self::NotAnIssuer { .. } => "not_an_issuer",
             Self::Name { .. } => "wrong_name",

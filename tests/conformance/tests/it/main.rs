@@ -5,6 +5,7 @@ mod build;
 mod documents;
 mod fuzz_corpus;
 mod how_to;
+mod limbo;
 mod links;
 mod markdown;
 mod reference;
