@@ -78,10 +78,12 @@ impl Board {
     }
 }
 
-/// The terminal's width in columns.
+/// The terminal's width in columns; one that doesn't know its size, such as a script's, gets whole lines.
 fn width() -> usize {
-    let size = rustix::termios::tcgetwinsize(io::stderr());
-    size.map_or(80, |size| size.ws_col.max(20)).into()
+    match rustix::termios::tcgetwinsize(io::stderr()) {
+        Ok(size) if size.ws_col > 0 => size.ws_col.into(),
+        Ok(_) | Err(_) => usize::MAX,
+    }
 }
 
 /// The table as text.
