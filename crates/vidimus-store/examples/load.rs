@@ -44,9 +44,13 @@ fn main() {
         .unwrap()
         .block_on(async {
             let store = Store::open(&path, audit_seed().key()).unwrap();
-            let start = Instant::now();
+            let (start, cpu) = (Instant::now(), cpu());
             let waits = record(&store, signed, submitters).await;
-            let took = start.elapsed();
+            let (took, cpu) = (start.elapsed(), self::cpu() - cpu);
+            println!(
+                "CPU per issuance: {:?}",
+                cpu / u32::try_from(waits.len()).unwrap()
+            );
             report(rows, submitters, took, waits);
             read(&store).await;
         });
@@ -81,6 +85,19 @@ async fn record(
         });
     }
     tasks.join_all().await.into_iter().flatten().collect()
+}
+
+/// The time that all processors have worked for this process, to 10 ms.
+fn cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    let ticks: u64 = fields
+        .split(' ')
+        .skip(11)
+        .take(2)
+        .map(|ticks| ticks.parse::<u64>().unwrap())
+        .sum();
+    Duration::from_millis(ticks * 10)
 }
 
 fn report(rows: usize, submitters: usize, took: Duration, mut waits: Vec<Duration>) {
@@ -129,7 +146,7 @@ fn fill(path: &Path, rows: usize) {
     let connection = Connection::open(path).unwrap();
     connection
         .execute_batch(&format!(
-            "PRAGMA synchronous = OFF;
+            "PRAGMA synchronous = OFF; PRAGMA cache_size = -400000;
              BEGIN;
              WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
              INSERT INTO audit SELECT i, i, printf('%.600c', 'x'), printf('%.86c', 'y') FROM n;
