@@ -52,17 +52,8 @@ fn the_how_to_pages_can_be_followed() {
         .arg(script)
         .current_dir(&folder)
         .env("PATH", path());
-    for variable in [
-        "NODE",
-        "IDENTITY",
-        "SOCKET",
-        "DATA_DIR",
-        "UNLOCK_FILE",
-        "PASSPHRASE_FILE",
-        "LOG",
-    ] {
-        bash.env_remove(format!("VIDIMUS_{variable}"));
-    }
+    bash.env_remove("VIDIMUS_LOG")
+        .env_remove("CREDENTIALS_DIRECTORY");
     command::run(bash, b"", Duration::from_secs(180)).success();
 }
 

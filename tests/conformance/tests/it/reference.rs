@@ -46,7 +46,7 @@ fn every_variable_of_the_command_line_is_on_the_page_of_variables() {
         .skip(1)
         .filter_map(|rest| rest.split(['=', ']']).next())
         .collect();
-    assert!(named.len() > 3, "only {named:?} found");
+    assert!(!named.is_empty(), "{PAGE} names no variable");
     for name in named {
         assert!(
             page.contains(&format!("| `{name}` |")),
