@@ -40,21 +40,6 @@ pub(super) enum Peer {
     Client(Vec<String>),
 }
 
-impl Case {
-    /// A case without certificates, for rules that look at the verdict alone.
-    pub(super) fn named(id: &str, success: bool) -> Self {
-        Self {
-            id: id.to_owned(),
-            description: String::new(),
-            success,
-            roots: String::new(),
-            chain: Vec::new(),
-            peer: Peer::Client(Vec::new()),
-            at: SystemTime::UNIX_EPOCH,
-        }
-    }
-}
-
 /// Reads all cases.
 pub(super) fn read(path: &str) -> Vec<Case> {
     let path = Path::new(path);

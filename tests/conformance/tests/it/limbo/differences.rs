@@ -4,27 +4,11 @@
 //! come without their intermediates, so that any verifier refuses them, and the five mail cases that should be refused are
 //! refused as those that should not. Tests of our own hold these rules.
 
-use self::Side::{Looser, Stricter};
-
-/// One case that is judged otherwise.
-#[derive(Debug)]
-pub(super) struct Difference {
-    /// The case.
-    pub(super) id: &'static str,
-    /// Which way.
-    pub(super) side: Side,
-    /// Why.
-    pub(super) reason: &'static str,
-}
-
-/// Which way a verdict differs.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Side {
-    /// It should be accepted and is refused.
-    Stricter,
-    /// It should be refused and is accepted.
-    Looser,
-}
+use crate::verdicts::{
+    Difference,
+    Side::{Looser, Stricter},
+    row,
+};
 
 const CA_AS_PEER: &str =
     "a CA's certificate is nobody's server or client, as webpki::ca-as-leaf has it";
@@ -215,7 +199,3 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         RSA_BITS,
     ),
 ];
-
-const fn row(id: &'static str, side: Side, reason: &'static str) -> Difference {
-    Difference { id, side, reason }
-}

@@ -1,0 +1,65 @@
+//! NIST's Public Key Interoperability Test Suite (PKITS) through the acceptor's verifier: every path of it, with its CAs
+//! presented beside the certificate it ends in.
+
+mod data;
+mod differences;
+
+use std::{sync::Arc, time::SystemTime};
+
+use jiff::Timestamp;
+use rustls_pki_types::CertificateDer;
+use vidimus_tls::{
+    material::Trust,
+    verify::{self, Judge},
+};
+use vidimus_x509::pem;
+
+use self::{
+    data::Suite,
+    differences::{POLICY_SETTINGS, differences},
+};
+use crate::verdicts::{self, Judged, Verdict, with_causes};
+
+/// Within the suite's dates, 2010 to 2030, and past those of the certificates that should have expired.
+const NOW: &str = "2026-06-29T00:00:00Z";
+
+/// V5, K15.
+#[test]
+fn every_path_of_pkits_is_judged_as_expected_or_for_a_stated_reason_otherwise() {
+    let suite = data::suite();
+    let now: Timestamp = NOW.parse().expect("RFC 3339");
+    let pem = pem::encode("CERTIFICATE", &suite.root);
+    let trust = Trust::from_pem(pem.as_bytes(), now.into()).expect("the suite's root");
+    let trust = Arc::new(trust);
+
+    let (mut judged, mut without_verdict) = (Vec::new(), Vec::new());
+    for (id, end) in &suite.ends {
+        // The suite says in the name what should come of a path.
+        let good = id.starts_with("Valid");
+        if !good && !id.starts_with("Invalid") {
+            without_verdict.push(id.as_str());
+            continue;
+        }
+        let verdict = judge(&suite, end, &trust, now.into());
+        judged.push(Judged {
+            id,
+            about: "",
+            good,
+            verdict,
+        });
+    }
+    assert_eq!(
+        judged.len(),
+        203,
+        "the suite has so many paths with a verdict"
+    );
+    assert_eq!(without_verdict, POLICY_SETTINGS);
+    verdicts::hold("PKITS", &judged, &differences());
+}
+
+fn judge(suite: &Suite, end: &[u8], trust: &Arc<Trust>, now: SystemTime) -> Verdict {
+    let mut presented = vec![CertificateDer::from(end)];
+    presented.extend(suite.above(end).into_iter().map(CertificateDer::from));
+    let judged = verify::judge(Judge::Acceptor, trust, &presented, now);
+    judged.map(drop).map_err(|refusal| with_causes(&refusal))
+}
