@@ -1,7 +1,7 @@
 //! Verifying a peer's certificate: webpki's path building with the checks it leaves out, and what came of it kept.
 //!
-//! webpki takes a root as a bare name and key. It does not look at the root's dates, at whether it is a CA's at all or
-//! how long a path it allows, and not at the key usage of intermediates; [`path`](self) looks at each. rustls drops the
+//! webpki takes a root as a bare name and key. It does not look at the root's dates, at its critical extensions, at whether
+//! it is a CA's at all or how long a path it allows, and not at anybody's key usage; [`path`](self) looks at each. rustls drops the
 //! path that a verifier built, so each connection gets a verifier of its own that leaves the result in a slot.
 
 #![warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
