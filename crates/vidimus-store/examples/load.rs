@@ -46,7 +46,7 @@ fn main() {
             let store = Store::open(&path, audit_seed().key()).unwrap();
             let (start, cpu) = (Instant::now(), cpu());
             let waits = record(&store, signed, submitters).await;
-            let (took, cpu) = (start.elapsed(), self::cpu() - cpu);
+            let (took, cpu) = (start.elapsed(), self::cpu().saturating_sub(cpu));
             println!(
                 "CPU per issuance: {:?}",
                 cpu / u32::try_from(waits.len()).unwrap()
