@@ -16,7 +16,7 @@ lint: ## Check format, dependencies, documentation and clippy without running an
 	@scripts/lint.sh
 
 bench: ## Measure issuing and connections beside other programs; results in target/bench.jsonl (ARGS: passed on)
-	@scripts/setup.sh build
+	@scripts/setup.sh test
 	@cargo run --locked --release -p vidimus-bench -- $(ARGS)
 
 fuzz: ## Fuzz one parser for a while (TARGET=certificate|csr|pem|machine_config TIME=600)
