@@ -9,6 +9,11 @@ step "format"
 cargo fmt --all --check
 cargo fmt --manifest-path fuzz/Cargo.toml --check
 
+# The fuzz targets are a workspace of their own; after a change of dependencies, `cargo metadata` there writes its lock.
+step "both lock files are up to date"
+cargo metadata --locked --format-version 1 >/dev/null
+cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
+
 step "dependencies: arrows, bans, licences, sources"
 deny=$(scripts/tool.sh cargo-deny)
 "$deny" check --allow unused-wrapper bans licenses sources
