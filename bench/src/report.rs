@@ -98,7 +98,7 @@ impl Figure {
         };
         let unit = self.metric.unit();
         let mut row = format!(
-            "{:<32} {:<8} {metric:<10} {:>24} {unit:<3} {:<8} {:>24} {unit:<3} {:>7}",
+            "{:<35} {:<8} {metric:<10} {:>24} {unit:<3} {:<8} {:>24} {unit:<3} {:>7}",
             self.name,
             self.keys,
             spread(&self.ours),
