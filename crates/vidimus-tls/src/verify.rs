@@ -15,6 +15,7 @@ mod path;
 mod pinned;
 mod refusal;
 mod server;
+mod signatures;
 mod slot;
 
 pub(crate) use client::RootClientVerifier;
@@ -25,11 +26,5 @@ pub(crate) use path::{check_name as name, verify as path_to_root};
 pub use pinned::PinnedClientVerifier;
 pub use refusal::Refusal;
 pub(crate) use server::RootServerVerifier;
+use signatures::handshake_signatures;
 pub use slot::HandshakeSlot;
-
-use rustls::Error;
-
-/// TLS 1.2 is never negotiated; a signature of it means that a configuration was put together wrongly.
-pub(crate) fn no_tls12() -> Error {
-    Error::General("TLS 1.2 is not accepted".to_owned())
-}

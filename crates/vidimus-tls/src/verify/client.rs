@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use rustls::client::danger::HandshakeSignatureValid;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use rustls::{DistinguishedName, Error};
 use rustls_pki_types::{CertificateDer, UnixTime};
 
-use super::{HandshakeSlot, Purpose, no_tls12, path_to_root};
-use crate::config;
+use super::{HandshakeSlot, Purpose, handshake_signatures, path_to_root};
 use crate::material::Trust;
 
 /// The verifier of one connection.
@@ -34,25 +32,5 @@ impl ClientCertVerifier for RootClientVerifier {
         Ok(ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(no_tls12())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        config::verify_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        config::signature_schemes()
-    }
+    handshake_signatures!();
 }

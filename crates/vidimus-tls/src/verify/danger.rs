@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::{DigitallySignedStruct, Error, SignatureScheme};
+use rustls::Error;
+use rustls::client::danger::{ServerCertVerified, ServerCertVerifier};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::path::decode;
-use super::{HandshakeSlot, Purpose, VerifiedChain, no_tls12};
-use crate::config;
+use super::{HandshakeSlot, Purpose, VerifiedChain, handshake_signatures};
 
 /// Accepts whatever certificate the server has, as long as it holds that certificate's key.
 #[derive(Debug)]
@@ -32,25 +31,5 @@ impl ServerCertVerifier for UnverifiedServer {
         Ok(ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(no_tls12())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        config::verify_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        config::signature_schemes()
-    }
+    handshake_signatures!();
 }

@@ -7,15 +7,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
-use rustls::client::danger::HandshakeSignatureValid;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
+use rustls::{DistinguishedName, Error};
 use rustls_pki_types::{CertificateDer, UnixTime};
 
 use super::path::decode;
-use super::{HandshakeSlot, Purpose, Refusal, VerifiedChain, facts, no_tls12};
+use super::{HandshakeSlot, Purpose, Refusal, VerifiedChain, facts, handshake_signatures};
 use crate::clock::to_system_time;
-use crate::config;
 use crate::identity::Fingerprint;
 
 /// A set of pinned client certificates; still checks their dates, their usage and the handshake's signature.
@@ -127,25 +125,5 @@ impl ClientCertVerifier for PinnedClientVerifier {
         Ok(ClientCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(no_tls12())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        config::verify_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        config::signature_schemes()
-    }
+    handshake_signatures!();
 }

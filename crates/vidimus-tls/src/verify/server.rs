@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::{DigitallySignedStruct, Error, SignatureScheme};
+use rustls::Error;
+use rustls::client::danger::{ServerCertVerified, ServerCertVerifier};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-use super::{HandshakeSlot, Purpose, Refusal, VerifiedChain, no_tls12, path_to_root};
-use crate::config;
+use super::{HandshakeSlot, Purpose, Refusal, VerifiedChain, handshake_signatures, path_to_root};
 use crate::material::Trust;
 
 /// The verifier of one connection.
@@ -45,25 +44,5 @@ impl ServerCertVerifier for RootServerVerifier {
         Ok(ServerCertVerified::assertion())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Err(no_tls12())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        config::verify_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        config::signature_schemes()
-    }
+    handshake_signatures!();
 }
