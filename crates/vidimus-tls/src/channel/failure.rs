@@ -41,10 +41,12 @@ pub(super) fn fate(error: &hyper::Error, given_back: bool) -> Fate {
 
 /// `UNAVAILABLE`: there is no connection.
 pub(super) fn unavailable(target: &Target, error: &Arc<ConnectError>) -> Status {
-    let mut status = Status::unavailable(format!(
-        "cannot connect to {target}: {}",
-        chain(error.as_ref())
-    ));
+    // The reason names the address, which often is the target itself.
+    let reason = chain(error.as_ref());
+    let reason = reason
+        .strip_prefix(&format!("{target}: "))
+        .unwrap_or(&reason);
+    let mut status = Status::unavailable(format!("cannot connect to {target}: {reason}"));
     status.set_source(Arc::clone(error) as Arc<dyn Error + Send + Sync>);
     status
 }
