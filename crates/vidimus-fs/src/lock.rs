@@ -54,7 +54,7 @@ impl DirLock {
 /// A lock on a file of its own, for what is not a whole folder.
 #[derive(Debug)]
 pub struct FileLock {
-    _file: File,
+    file: File,
 }
 
 impl FileLock {
@@ -91,7 +91,16 @@ impl FileLock {
         }
         // Only a hint for others: a full disk, say, is no reason to refuse the lock we hold.
         let _hint = write_holder(&mut file);
-        Ok(Self { _file: file })
+        Ok(Self { file })
+    }
+}
+
+impl Drop for FileLock {
+    /// Lets go by name: a child that was just forked by another thread has a copy of the descriptor until it executes its
+    /// program, and the lock would be held for as long.
+    fn drop(&mut self) {
+        // What fails here is let go when the file is closed.
+        let _closed_next = self.file.unlock();
     }
 }
 

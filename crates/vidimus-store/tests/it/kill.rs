@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use vidimus_store::Store;
 use vidimus_store::export::AuditFiles;
 use vidimus_store::suite::{Authority, audit_seed, intact, random};
-use vidimus_store::verify::{self, Verdict};
+use vidimus_store::verify::{self, Verdict, VerifyError};
 use vidimus_testkit::{Process, try_wait_until};
 use vidimus_x509::serial::Serial;
 
@@ -101,6 +101,14 @@ fn check(dir: &Path, answered: &BTreeSet<Serial>, when: &str) {
         assert_eq!(files.catch_up().await.unwrap(), entries, "{when}");
         let head = store.audit_head().await.unwrap();
         let verdict = verify::path(dir.join("audit"), audit_seed().key().public(), Some(head));
+        if entries == 0 {
+            // Killed before the first entry: there is no file yet.
+            assert!(
+                matches!(&verdict, Err(VerifyError::NoLog { .. })),
+                "{verdict:?} ({when})"
+            );
+            return;
+        }
         assert!(
             matches!(&verdict, Ok(Verdict::Intact(found)) if found.entries == entries),
             "{verdict:?} ({when})"
