@@ -5,6 +5,7 @@
 //! - [`config`] and [`verify`]: the one rustls configuration, and how peers are verified.
 //! - [`identity`] and [`policy`]: who the peer is, and whether it may call.
 //! - [`server`]: accepts, serves and drains connections, and knows each of them.
+//! - [`events`]: what happens to connections and material, as a stream for programs.
 //! - [`channel`]: the client side, for tonic's generated clients.
 //!
 //! **Invariant:** nothing is decided by a certificate that was not verified on this very connection: there is no
@@ -18,6 +19,7 @@ pub mod check;
 pub mod clock;
 pub mod config;
 pub mod danger;
+pub mod events;
 pub mod identity;
 pub mod material;
 pub mod policy;

@@ -39,6 +39,7 @@ mod local;
 mod log_limit;
 mod pending;
 mod registry;
+mod report;
 mod service;
 mod shrink;
 mod socket;
@@ -61,6 +62,7 @@ pub use stats::ServerStats;
 
 use crate::clock::Clock;
 use crate::config::ClientAuth;
+use crate::events::{DrainCause, Events};
 use crate::policy::AllowList;
 use crate::posture::ExplicitOptOut;
 use crate::watch::MaterialWatch;
@@ -114,6 +116,7 @@ struct Inner {
     allow_list: AllowList,
     limits: Limits,
     clock: Clock,
+    events: Events,
     registry: registry::Registry,
     counters: stats::Counters,
     refusal_log: log_limit::LogLimit,
@@ -126,6 +129,7 @@ pub struct ServerBuilder {
     allow_list: AllowList,
     limits: Limits,
     clock: Clock,
+    events: Events,
 }
 
 impl ServerBuilder {
@@ -150,6 +154,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Where to report what happens to connections and calls.
+    #[must_use]
+    pub fn events(mut self, events: Events) -> Self {
+        self.events = events;
+        self
+    }
+
     /// The server.
     #[must_use]
     pub fn build(self) -> Server {
@@ -158,6 +169,7 @@ impl ServerBuilder {
             allow_list: self.allow_list,
             limits: self.limits,
             clock: self.clock,
+            events: self.events,
             registry: registry::Registry::default(),
             counters: stats::Counters::default(),
             refusal_log: log_limit::LogLimit::default(),
@@ -174,6 +186,7 @@ impl Server {
             allow_list: AllowList::default(),
             limits: Limits::default(),
             clock: Clock::system(),
+            events: Events::default(),
         }
     }
 
@@ -234,6 +247,10 @@ impl Server {
         grace: Duration,
     ) -> usize {
         let deadline = Instant::now().checked_add(grace);
-        self.0.registry.drain_where(predicate, deadline)
+        let entries = self.0.registry.entries();
+        let chosen = entries.iter().filter(|entry| predicate(&entry.info()));
+        chosen
+            .map(|entry| self.0.drain(entry, DrainCause::Asked, deadline))
+            .count()
     }
 }

@@ -17,6 +17,7 @@ pub use driver::MaterialDriver;
 pub use status::{MaterialStatus, UnitStatus};
 
 use crate::clock::Clock;
+use crate::events::Events;
 use crate::material::{
     Identity, IdentityError, Material, MaterialError, MaterialFiles, Trust, Usage,
 };
@@ -28,8 +29,10 @@ pub struct WatchOptions {
     pub poll: Duration,
     /// How long plain files must stay the same before they count.
     pub settle: Duration,
-    /// Whether to ask the system for events at all.
-    pub events: bool,
+    /// Whether to ask the system for notices of changes at all.
+    pub notices: bool,
+    /// Where to report reloads, refusals and expiry.
+    pub events: Events,
     /// The clock that validity is judged by.
     pub clock: Clock,
 }
@@ -39,7 +42,8 @@ impl Default for WatchOptions {
         Self {
             poll: Duration::from_secs(5),
             settle: Duration::from_millis(250),
-            events: true,
+            notices: true,
+            events: Events::default(),
             clock: Clock::system(),
         }
     }

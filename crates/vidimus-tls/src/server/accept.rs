@@ -1,6 +1,7 @@
 //! The accept loop of one listener, and its end.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -81,7 +82,7 @@ where
                     pause = Duration::ZERO;
                     server.counters.accepted.add();
                     if server.registry.len() >= server.limits.max_connections {
-                        turn_away(&server);
+                        turn_away(&server, address);
                         continue;
                     }
                     let run = connection::run(Arc::clone(&shared), socket, address, service.clone());
@@ -120,7 +121,7 @@ fn share(server: &Arc<Inner>) -> Shared {
 async fn accept(
     listener: &Listener,
     pause: Duration,
-) -> io::Result<(super::socket::Socket, Option<std::net::SocketAddr>)> {
+) -> io::Result<(super::socket::Socket, Option<SocketAddr>)> {
     if !pause.is_zero() {
         sleep(pause).await;
     }
@@ -147,8 +148,9 @@ fn after_error(server: &Inner, error: &io::Error, pause: Duration) -> Duration {
     }
 }
 
-fn turn_away(server: &Inner) {
+fn turn_away(server: &Inner, address: Option<SocketAddr>) {
     server.counters.turned_away.add();
+    server.report_turned_away(address);
     if let Some(suppressed) = server.refusal_log.permit(Instant::now()) {
         tracing::warn!(
             max_connections = server.limits.max_connections,

@@ -76,7 +76,7 @@ pub(super) async fn run<S, B>(
             }
         }
         (None, Security::Local(peers)) => {
-            if let Some(peer) = admitted(&socket, peers) {
+            if let Some(peer) = admitted(&shared.server, &socket, peers) {
                 let new = new(PeerIdentity::Unix(peer));
                 serve(&shared, socket, new, None, service).await;
             }
@@ -112,7 +112,7 @@ async fn serve_accepted<S, B>(
 }
 
 /// The peer of a UNIX socket, if it may connect.
-fn admitted(socket: &Socket, peers: &LocalPeers) -> Option<UnixPeer> {
+fn admitted(server: &Inner, socket: &Socket, peers: &LocalPeers) -> Option<UnixPeer> {
     let Socket::Unix(stream) = socket else {
         return None;
     };
@@ -132,6 +132,7 @@ fn admitted(socket: &Socket, peers: &LocalPeers) -> Option<UnixPeer> {
         tracing::info!(audit = true, uid, gid, pid, "local connection accepted");
         Some(peer)
     } else {
+        server.report_local_refused(peer);
         tracing::warn!(
             audit = true,
             uid,
@@ -147,6 +148,9 @@ fn admitted(socket: &Socket, peers: &LocalPeers) -> Option<UnixPeer> {
 async fn refuse(shared: &Shared, failure: Failure, address: Option<SocketAddr>) {
     let reason = failure.cause.reason();
     shared.server.counters.handshake_failed(reason);
+    shared
+        .server
+        .report_handshake_refused(address, &failure.cause);
     if let Some(suppressed) = shared.failure_log.permit(Instant::now()) {
         let source = std::error::Error::source(&failure.cause).map(ToString::to_string);
         tracing::warn!(
@@ -196,5 +200,6 @@ async fn serve<IO, S, B>(
             return;
         }
     }
+    server.report_accepted(entry);
     drive::serve_http2(shared, entry, io, service).await;
 }

@@ -21,6 +21,7 @@ use super::listening::Listening;
 use super::registry::Entry;
 use super::service::PeerService;
 use super::{BoxError, Inner};
+use crate::events::DrainCause;
 use crate::identity::PeerIdentity;
 
 /// Serves a registered connection to its end.
@@ -134,11 +135,13 @@ async fn drive<IO, S, B>(
             _ = control.changed() => {}
             () = &mut age, if !aged => {
                 aged = true;
-                entry.drain(Instant::now().checked_add(until.age_grace));
+                let deadline = Instant::now().checked_add(until.age_grace);
+                server.drain(entry, DrainCause::Age, deadline);
             }
             () = until.closing.cancelled(), if !closing => {
                 closing = true;
-                entry.drain(Instant::now().checked_add(until.drain_timeout));
+                let deadline = Instant::now().checked_add(until.drain_timeout);
+                server.drain(entry, DrainCause::Shutdown, deadline);
             }
             () = &mut preface, if listening => {
                 listening = false;
@@ -149,6 +152,7 @@ async fn drive<IO, S, B>(
             }
             () = at(told.deadline) => {
                 server.counters.cut.add();
+                server.report_closed_hard(entry);
                 tracing::info!(connection = %entry.id, remote = entry.remote, "connection closed hard at its deadline");
                 return;
             }

@@ -102,8 +102,9 @@ impl Entry {
         self.control.borrow().drain
     }
 
-    /// Ends the connection; of several deadlines the earliest counts.
-    pub(super) fn drain(&self, deadline: Option<Instant>) {
+    /// Ends the connection; of several deadlines the earliest counts. Whether it wasn't ending before.
+    pub(super) fn drain(&self, deadline: Option<Instant>) -> bool {
+        let mut began = false;
         self.control.send_if_modified(|control| {
             let earliest = match (control.deadline, deadline) {
                 (Some(one), Some(two)) => Some(one.min(two)),
@@ -114,9 +115,11 @@ impl Entry {
                 deadline: earliest,
             };
             let changed = *control != wanted;
+            began = !control.drain;
             *control = wanted;
             changed
         });
+        began
     }
 
     /// Refuses new calls from now on and ends the connection.
@@ -197,16 +200,6 @@ impl Registry {
     /// The entries of this moment, so that nothing is done under the lock.
     pub(super) fn entries(&self) -> Vec<Arc<Entry>> {
         self.lock().values().cloned().collect()
-    }
-
-    pub(super) fn drain_where(
-        &self,
-        predicate: impl Fn(&ConnectionInfo) -> bool,
-        deadline: Option<Instant>,
-    ) -> usize {
-        let entries = self.entries();
-        let chosen = entries.iter().filter(|entry| predicate(&entry.info()));
-        chosen.map(|entry| entry.drain(deadline)).count()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<ConnectionId, Arc<Entry>>> {

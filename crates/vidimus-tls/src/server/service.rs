@@ -55,6 +55,7 @@ impl<S> PeerService<S> {
 
     fn log(&self, refusal: PolicyRefusal, path: &str) {
         self.server.counters.refused_by_policy.add();
+        self.server.report_call_refused(&self.entry, path, &refusal);
         if let Some(suppressed) = self.server.refusal_log.permit(Instant::now()) {
             if suppressed > 0 {
                 tracing::warn!(suppressed, "refused calls were not logged one by one");

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use super::registry::Entry;
 use super::{ExpiredPeers, Inner, Security};
+use crate::events::DrainCause;
 use crate::material::{Material, Root, Trust};
 
 /// Follows the roots of a server. What was seen last outlives each wait, so that no change is missed between two of them.
@@ -76,7 +77,8 @@ pub(super) fn expire(server: &Inner) {
                 peer = entry.peer.label(),
                 "connection asked to end: its peer's certificate has expired"
             );
-            entry.drain(Instant::now().checked_add(server.limits.connection_age_grace));
+            let deadline = Instant::now().checked_add(server.limits.connection_age_grace);
+            server.drain(&entry, DrainCause::Expired, deadline);
         }
     }
 }
@@ -111,7 +113,8 @@ pub(super) fn judge(server: &Inner, entry: &Entry, trust: &Trust) -> bool {
                 error = %refusal,
                 "connection ended: its peer is no longer trusted"
             );
-            entry.withdraw(Instant::now().checked_add(server.limits.withdrawal_grace));
+            let deadline = Instant::now().checked_add(server.limits.withdrawal_grace);
+            server.withdraw(entry, &refusal, deadline);
             false
         }
     }

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::notice::Notices;
 use super::{MaterialStatus, MaterialWatch, Shared, UnitStatus, WatchOptions};
+use crate::events::{Event, Unit};
 use crate::identity::Fingerprint;
 use crate::material::{
     IdentityError, Layout, Material, MaterialError, MaterialFiles, Snapshot, Usage, error_chain,
@@ -51,7 +52,7 @@ impl MaterialDriver {
         options: WatchOptions,
     ) -> Result<(MaterialWatch, Self), MaterialError> {
         // Watch first and read then: a change in between is an event, not a gap.
-        let notices = Notices::new(files.directories(), options.events);
+        let notices = Notices::new(files.directories(), options.notices);
         let snapshot = match read_settled(&files, &options).await {
             Some(snapshot) => snapshot,
             None => read(&files).await,
@@ -144,8 +145,7 @@ impl MaterialDriver {
         self.seen = new;
 
         let identity = identity.and_then(|judged| {
-            let unit = "certificate and key";
-            self.outcome(judged, IdentityError::reason, unit, |status| {
+            self.outcome(judged, IdentityError::reason, Unit::Identity, |status| {
                 &mut status.identity
             })
         });
@@ -153,7 +153,7 @@ impl MaterialDriver {
             self.outcome(
                 judged,
                 |error| error_chain(error),
-                "roots",
+                Unit::Trust,
                 |status| &mut status.trust,
             )
         });
@@ -165,7 +165,15 @@ impl MaterialDriver {
         let trust = trust.filter(|new| !new.is_same_as(current.trust()));
         if identity.is_some() || trust.is_some() {
             self.leaf_alarm &= identity.is_none();
+            let units = [
+                identity.as_ref().map(|_| Unit::Identity),
+                trust.as_ref().map(|_| Unit::Trust),
+            ];
             self.watch.publish(identity, trust, &self.options.clock);
+            let generation = self.watch.current().generation();
+            for unit in units.into_iter().flatten() {
+                self.report(|| Event::Reloaded { unit, generation });
+            }
             self.log_reload(now);
         }
     }
@@ -175,7 +183,7 @@ impl MaterialDriver {
         &self,
         judged: Result<T, E>,
         reason: impl Fn(&E) -> String,
-        unit: &'static str,
+        unit: Unit,
         select: impl Fn(&mut MaterialStatus) -> &mut UnitStatus,
     ) -> Option<T> {
         let mut status = self.watch.lock_status();
@@ -198,8 +206,13 @@ impl MaterialDriver {
                 status.failures = status.failures.saturating_add(1);
                 let generation = status.generation;
                 drop(status);
-                tracing::warn!(
+                self.report(|| Event::ReloadRefused {
                     unit,
+                    generation,
+                    reason: text.clone(),
+                });
+                tracing::warn!(
+                    unit = unit.name(),
                     generation,
                     error = text,
                     "TLS material on disk is not usable; the last good one stays in use"
@@ -207,6 +220,10 @@ impl MaterialDriver {
                 None
             }
         }
+    }
+
+    fn report(&self, event: impl FnOnce() -> Event) {
+        self.options.events.emit(&self.options.clock, event);
     }
 
     fn log_reload(&self, now: SystemTime) {
@@ -233,6 +250,10 @@ impl MaterialDriver {
         let leaf = material.identity().names();
         if !self.leaf_alarm && self.options.clock.now() > leaf.not_after() {
             self.leaf_alarm = true;
+            self.report(|| Event::LeafExpired {
+                subject: leaf.subject().to_owned(),
+                not_after: leaf.not_after(),
+            });
             tracing::error!(
                 subject = leaf.subject(),
                 not_after = crate::clock::rfc3339(leaf.not_after()),

@@ -92,7 +92,7 @@ async fn a_folder_that_is_replaced_is_watched_again() {
 async fn the_poll_is_enough() {
     let world = World::new();
     let options = WatchOptions {
-        events: false,
+        notices: false,
         ..quick()
     };
     let files = MaterialFiles::in_dir(world.dir.path());
