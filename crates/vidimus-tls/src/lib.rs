@@ -14,6 +14,7 @@
 //! **Invariant:** no task is detached. Background work is a future that the caller runs, or a task that a channel owns and
 //! aborts when it is dropped.
 
+#[cfg(feature = "tonic")]
 pub mod channel;
 pub mod check;
 pub mod clock;

@@ -58,6 +58,7 @@ pub use limits::{ExpiredPeers, Limits};
 pub use listener::Listener;
 pub use local::LocalPeers;
 pub use registry::{ConnectionId, ConnectionInfo};
+pub use service::RemoteAddr;
 pub use stats::ServerStats;
 
 use crate::clock::Clock;

@@ -1,8 +1,9 @@
 //! The boundary where a refusal meets the protocol: the caller gets a status that says nothing about the list, the log
 //! gets what was presented and what is allowed.
 
+use std::fmt::Write as _;
+
 use http::{HeaderValue, Response, StatusCode, header};
-use tonic::Status;
 
 use super::AllowList;
 use crate::identity::PeerIdentity;
@@ -24,11 +25,17 @@ pub enum PolicyRefusal {
 
 impl PolicyRefusal {
     /// The status for a gRPC caller.
+    #[cfg(feature = "tonic")]
     #[must_use]
-    pub fn to_status(self) -> Status {
+    pub fn to_status(self) -> tonic::Status {
+        tonic::Status::new(self.code().into(), self.to_string())
+    }
+
+    /// The number of the status that a gRPC caller gets: 16 is UNAUTHENTICATED, 7 is `PERMISSION_DENIED`.
+    fn code(self) -> i32 {
         match self {
-            Self::Unauthenticated(_) | Self::Withdrawn => Status::unauthenticated(self.to_string()),
-            Self::NotAllowed => Status::permission_denied(self.to_string()),
+            Self::Unauthenticated(_) | Self::Withdrawn => 16,
+            Self::NotAllowed => 7,
         }
     }
 
@@ -46,14 +53,37 @@ pub(crate) fn respond<B: Default>(
     content_type: Option<&HeaderValue>,
 ) -> Response<B> {
     let is_grpc = content_type.is_some_and(|v| v.as_bytes().starts_with(b"application/grpc"));
-    if is_grpc {
-        return refusal.to_status().into_http();
-    }
     let mut response = Response::new(B::default());
+    if is_grpc {
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/grpc"),
+        );
+        headers.insert("grpc-status", HeaderValue::from(refusal.code()));
+        headers.insert("grpc-message", message(&refusal.to_string()));
+        return response;
+    }
     *response.status_mut() = refusal.http_status();
     let zero = HeaderValue::from_static("0");
     response.headers_mut().insert(header::CONTENT_LENGTH, zero);
     response
+}
+
+/// A status message as a header: what isn't printable ASCII, and the percent sign, become %XX ("gRPC over HTTP/2", Responses).
+fn message(text: &str) -> HeaderValue {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'%' | 0..b' ' | 0x7f.. => {
+                // Writing to a string cannot fail.
+                let _written = write!(encoded, "%{byte:02X}");
+            }
+            printable => encoded.push(char::from(printable)),
+        }
+    }
+    // Nothing is left that a header could not carry.
+    HeaderValue::from_str(&encoded).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
 /// Logs a refusal with everything that the caller is not told.
@@ -76,4 +106,32 @@ pub(crate) fn log_refusal(
         reason = %refusal,
         "call refused"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// V6. Without tonic's code, and read back by it.
+    #[test]
+    fn a_refusal_reaches_a_grpc_client_as_its_status() {
+        for refusal in [
+            PolicyRefusal::Unauthenticated("the connection's peer is unknown"),
+            PolicyRefusal::NotAllowed,
+            PolicyRefusal::Withdrawn,
+        ] {
+            let grpc = HeaderValue::from_static("application/grpc+proto");
+            let response: Response<()> = respond(refusal, Some(&grpc));
+            assert_eq!(response.status(), StatusCode::OK);
+            let read = tonic::Status::from_header_map(response.headers()).expect("a status");
+            assert_eq!(read.code(), refusal.to_status().code());
+            assert_eq!(read.message(), refusal.to_string());
+        }
+    }
+
+    #[test]
+    fn a_message_travels_as_printable_ascii() {
+        assert_eq!(message("plain: it's ~"), "plain: it's ~");
+        assert_eq!(message("100 %\n\u{e9}\u{7f}"), "100 %25%0A%C3%A9%7F");
+    }
 }

@@ -2,6 +2,7 @@
 //! in flight around it.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,13 +15,16 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service as HyperService;
 use pin_project_lite::pin_project;
-use tonic::transport::server::TcpConnectInfo;
 use tower::Service;
 use tower::util::Oneshot;
 
 use super::registry::Entry;
 use super::{BoxError, Inner, Security};
 use crate::policy::{PolicyRefusal, log_refusal, respond};
+
+/// The client's address, in the extensions of every request that came over TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteAddr(pub SocketAddr);
 
 /// The service of one connection. Cloned by nobody; hyper calls it by reference.
 #[derive(Debug)]
@@ -95,8 +99,10 @@ where
         extensions.insert(self.entry.peer.clone());
         extensions.insert(self.entry.id);
         if let Some(address) = self.entry.address {
+            extensions.insert(RemoteAddr(address));
+            #[cfg(feature = "tonic")]
             // Where tonic's `Request::remote_addr` looks.
-            extensions.insert(TcpConnectInfo {
+            extensions.insert(tonic::transport::server::TcpConnectInfo {
                 local_addr: None,
                 remote_addr: Some(address),
             });
