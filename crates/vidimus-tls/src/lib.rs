@@ -6,6 +6,7 @@
 //! - [`identity`] and [`policy`]: who the peer is, and whether it may call.
 //! - [`server`]: accepts, serves and drains connections, and knows each of them.
 //! - [`events`]: what happens to connections and material, as a stream for programs.
+//! - [`peers`]: who is connected under which root, for an admin page.
 //! - [`channel`]: the client side, for tonic's generated clients.
 //!
 //! **Invariant:** nothing is decided by a certificate that was not verified on this very connection: there is no
@@ -23,6 +24,7 @@ pub mod danger;
 pub mod events;
 pub mod identity;
 pub mod material;
+pub mod peers;
 pub mod policy;
 pub mod posture;
 pub mod server;

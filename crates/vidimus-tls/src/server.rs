@@ -64,6 +64,8 @@ pub use stats::ServerStats;
 use crate::clock::Clock;
 use crate::config::ClientAuth;
 use crate::events::{DrainCause, Events};
+use crate::identity::Fingerprint;
+use crate::peers::{Peers, Without};
 use crate::policy::AllowList;
 use crate::posture::ExplicitOptOut;
 use crate::watch::MaterialWatch;
@@ -221,6 +223,34 @@ impl Server {
     #[must_use]
     pub fn connections(&self) -> Vec<ConnectionInfo> {
         self.0.registry.list()
+    }
+
+    /// The connections by root and generation and one by one, and with `without` which of them need that root.
+    ///
+    /// Judges every connection under that root again, which takes a moment where there are thousands of them: not for a
+    /// thread that must not block.
+    #[must_use]
+    pub fn peers(&self, without: Option<Fingerprint>) -> Peers {
+        let material = match &self.0.security {
+            Security::Mutual { material, .. } => Some(material.current()),
+            Security::Plaintext(_) | Security::Local(_) => None,
+        };
+        let without = without.map(|root| {
+            let material = material.as_deref();
+            Without {
+                root,
+                known: material.is_some_and(|material| material.trust().find(root).is_some()),
+                needed_by: material
+                    .map(|material| shrink::needing(&self.0, material, root))
+                    .unwrap_or_default(),
+            }
+        });
+        Peers::new(
+            self.0.clock.now(),
+            material.as_deref(),
+            self.connections(),
+            without,
+        )
     }
 
     /// The counters of this moment.

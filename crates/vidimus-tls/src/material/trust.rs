@@ -198,6 +198,27 @@ impl Trust {
             .find(|root| root.fingerprint == fingerprint)
     }
 
+    /// The same set without one of its roots, to see what would become of peers if it left.
+    #[must_use]
+    pub fn without(&self, root: Fingerprint) -> Self {
+        let stays: Vec<bool> = self
+            .roots
+            .iter()
+            .map(|own| own.fingerprint != root)
+            .collect();
+        fn kept<T: Clone>(all: &[T], stays: &[bool]) -> Vec<T> {
+            let both = all.iter().zip(stays);
+            both.filter(|(_, stays)| **stays)
+                .map(|(one, _)| one.clone())
+                .collect()
+        }
+        Self {
+            roots: kept(&self.roots, &stays),
+            anchors: kept(&self.anchors, &stays),
+            hints: self.hints.clone(),
+        }
+    }
+
     /// Whether the other set has the same roots in the same order.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         let of =

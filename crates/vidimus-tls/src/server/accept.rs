@@ -75,7 +75,7 @@ where
             biased;
             () = shutdown.cancelled() => break,
             _ = expiry.tick() => expire(&server),
-            trust = roots.changed() => sweep(&server, &trust),
+            material = roots.changed() => sweep(&server, &material),
             Some(ended) = connections.join_next(), if !connections.is_empty() => log_panic(ended),
             accepted = accept(&listener, pause) => match accepted {
                 Ok((socket, address)) => {

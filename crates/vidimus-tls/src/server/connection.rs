@@ -194,9 +194,7 @@ async fn serve<IO, S, B>(
     // Registered first and judged then: a sweep that ran in between has seen either the entry or the older trust.
     if let (Some(trust), Some(handshaker)) = (trust, &shared.handshaker) {
         let current = handshaker.material.current();
-        if !Arc::ptr_eq(current.trust(), &trust)
-            && !super::shrink::judge(server, entry, current.trust())
-        {
+        if !Arc::ptr_eq(current.trust(), &trust) && !super::shrink::judge(server, entry, &current) {
             return;
         }
     }

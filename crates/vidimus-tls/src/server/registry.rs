@@ -9,7 +9,7 @@ use std::time::{Instant, SystemTime};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use crate::clock::serialize_time;
+use crate::clock::{serialize_optional_time, serialize_time};
 use crate::identity::{Fingerprint, PeerIdentity};
 use crate::verify::VerifiedChain;
 
@@ -34,8 +34,15 @@ pub struct ConnectionInfo {
     pub remote: String,
     /// The material generation that the handshake used; 0 without TLS.
     pub generation: u64,
-    /// The root that the peer's certificate was verified under.
+    /// The root that the peer's certificate leads to at present; `None` for pinned certificates and without TLS.
     pub anchor: Option<Fingerprint>,
+    /// That root's subject.
+    pub anchor_subject: Option<String>,
+    /// The generation under whose roots it was judged last; 0 without TLS.
+    pub judged_generation: u64,
+    /// When the first certificate of that path expires.
+    #[serde(serialize_with = "serialize_optional_time")]
+    pub not_after: Option<SystemTime>,
     /// When it was registered.
     #[serde(serialize_with = "serialize_time")]
     pub since: SystemTime,
@@ -43,6 +50,8 @@ pub struct ConnectionInfo {
     pub streams: usize,
     /// Whether it has been told to end.
     pub draining: bool,
+    /// Whether its peer is no longer trusted: it ends soon, and no new call passes.
+    pub withdrawn: bool,
 }
 
 /// What the connection's own task and its calls share with the registry.
@@ -54,12 +63,19 @@ pub(super) struct Entry {
     pub(super) address: Option<SocketAddr>,
     pub(super) generation: u64,
     pub(super) since: SystemTime,
-    pub(super) chain: Option<VerifiedChain>,
-    /// The anchor by which the chain holds at present; changes when it is judged again.
-    anchor: Mutex<Option<Fingerprint>>,
+    standing: Mutex<Standing>,
     pub(super) streams: AtomicUsize,
     withdrawn: AtomicBool,
     control: watch::Sender<Control>,
+}
+
+/// What a connection is trusted by at present; changes when it is judged again.
+#[derive(Clone, Debug)]
+pub(super) struct Standing {
+    /// The chain along the path that holds; `None` without TLS.
+    pub(super) chain: Option<VerifiedChain>,
+    /// The generation whose trust it was judged against.
+    pub(super) generation: u64,
 }
 
 /// What a connection has been told to do.
@@ -73,24 +89,47 @@ pub(super) struct Control {
 
 impl Entry {
     pub(super) fn info(&self) -> ConnectionInfo {
+        let Standing { chain, generation } = self.standing();
+        let chain = chain.as_ref();
+        let subject = chain.and_then(VerifiedChain::anchor_subject);
         ConnectionInfo {
             id: self.id,
             peer: self.peer.clone(),
             remote: self.remote.clone(),
             generation: self.generation,
-            anchor: self.anchor(),
+            anchor: chain.and_then(VerifiedChain::anchor),
+            anchor_subject: subject.map(str::to_owned),
+            judged_generation: generation,
+            not_after: chain.map(VerifiedChain::earliest_not_after),
             since: self.since,
             streams: self.streams.load(Ordering::Relaxed),
             draining: self.is_draining(),
+            withdrawn: self.is_withdrawn(),
         }
     }
 
-    pub(super) fn anchor(&self) -> Option<Fingerprint> {
-        *self.anchor.lock().unwrap_or_else(PoisonError::into_inner)
+    /// What it is trusted by at present.
+    pub(super) fn standing(&self) -> Standing {
+        let standing = self.standing.lock();
+        standing.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(super) fn set_anchor(&self, anchor: Option<Fingerprint>) {
-        *self.anchor.lock().unwrap_or_else(PoisonError::into_inner) = anchor;
+    /// The chain that holds at present.
+    pub(super) fn chain(&self) -> Option<VerifiedChain> {
+        self.standing().chain
+    }
+
+    pub(super) fn anchor(&self) -> Option<Fingerprint> {
+        self.chain().as_ref().and_then(VerifiedChain::anchor)
+    }
+
+    /// Notes that the connection was judged again: by the same path, or by another one.
+    pub(super) fn stands(&self, generation: u64, anew: Option<VerifiedChain>) {
+        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        standing.generation = generation;
+        if anew.is_some() {
+            standing.chain = anew;
+        }
     }
 
     /// Whether the peer's certificate no longer qualifies, so that no new call may pass.
@@ -176,8 +215,10 @@ impl Registry {
             address: new.address,
             generation: new.generation,
             since: new.since,
-            anchor: Mutex::new(new.chain.as_ref().and_then(VerifiedChain::anchor)),
-            chain: new.chain,
+            standing: Mutex::new(Standing {
+                chain: new.chain,
+                generation: new.generation,
+            }),
             streams: AtomicUsize::new(0),
             withdrawn: AtomicBool::new(false),
             control: watch::Sender::new(Control::default()),

@@ -9,9 +9,10 @@ use std::time::Instant;
 
 use tokio::sync::watch;
 
-use super::registry::Entry;
+use super::registry::{ConnectionId, Entry};
 use super::{ExpiredPeers, Inner, Security};
 use crate::events::DrainCause;
+use crate::identity::Fingerprint;
 use crate::material::{Material, Root, Trust};
 
 /// Follows the roots of a server. What was seen last outlives each wait, so that no change is missed between two of them.
@@ -30,14 +31,14 @@ impl Follower {
     }
 
     /// Waits until the roots are others than those seen last. Cancel-safe.
-    pub(super) async fn changed(&mut self) -> Arc<Trust> {
+    pub(super) async fn changed(&mut self) -> Arc<Material> {
         let Some((receiver, seen)) = &mut self.0 else {
             return future::pending().await;
         };
         loop {
-            let now = Arc::clone(receiver.borrow_and_update().trust());
-            if !Arc::ptr_eq(&now, seen) {
-                *seen = Arc::clone(&now);
+            let now = Arc::clone(&receiver.borrow_and_update());
+            if !Arc::ptr_eq(now.trust(), seen) {
+                *seen = Arc::clone(now.trust());
                 return now;
             }
             if receiver.changed().await.is_err() {
@@ -48,9 +49,9 @@ impl Follower {
 }
 
 /// Judges every connection again after the roots changed.
-pub(super) fn sweep(server: &Inner, trust: &Trust) {
+pub(super) fn sweep(server: &Inner, material: &Material) {
     for entry in server.registry.entries() {
-        judge(server, &entry, trust);
+        judge(server, &entry, material);
     }
 }
 
@@ -65,7 +66,7 @@ pub(super) fn expire(server: &Inner) {
     let now = server.clock.now();
     for entry in server.registry.entries() {
         let expired = entry
-            .chain
+            .chain()
             .as_ref()
             .is_some_and(|chain| now > chain.earliest_not_after());
         if expired && !entry.is_draining() {
@@ -83,24 +84,40 @@ pub(super) fn expire(server: &Inner) {
     }
 }
 
+/// The connections whose chain would not hold along any path if this root left.
+pub(super) fn needing(server: &Inner, material: &Material, root: Fingerprint) -> Vec<ConnectionId> {
+    let remaining = material.trust().without(root);
+    let now = server.clock.now();
+    let needs = |entry: &Entry| match entry.chain() {
+        // Other connections rest on a root that stays.
+        Some(chain) if chain.anchor() == Some(root) => chain.judge(&remaining, now).is_err(),
+        Some(_) | None => false,
+    };
+    let entries = server.registry.entries();
+    let needing = entries.iter().filter(|entry| needs(entry));
+    needing.map(|entry| entry.id).collect()
+}
+
 /// Whether the connection's peer is still trusted, along any path; if not, the connection is ended.
-pub(super) fn judge(server: &Inner, entry: &Entry, trust: &Trust) -> bool {
+pub(super) fn judge(server: &Inner, entry: &Entry, material: &Material) -> bool {
     if entry.is_withdrawn() {
         return false;
     }
-    let Some(chain) = &entry.chain else {
+    let Some(chain) = entry.chain() else {
         return true;
     };
     // Pinned peers have no anchor, and no root that could be taken away.
-    let Some(anchor) = entry.anchor() else {
+    let Some(anchor) = chain.anchor() else {
         return true;
     };
+    let (trust, generation) = (material.trust(), material.generation());
     if trust.find(anchor).is_some_and(Root::is_authority) {
+        entry.stands(generation, None);
         return true;
     }
     match chain.judge(trust, server.clock.now()) {
         Ok(anew) => {
-            entry.set_anchor(anew.anchor());
+            entry.stands(generation, Some(anew));
             true
         }
         Err(refusal) => {
