@@ -46,6 +46,43 @@ openssl req -x509 -new -key "$work/p384.key" -sha384 -days 30 -subj "/C=NL/ST=Ut
 openssl req -x509 -new -key "$work/rsa3072.key" -sha384 -days 30 -subj "/" -outform DER -out certificate/rsa-no-subject.der
 openssl req -x509 -new -key "$work/ed25519.key" -days 30 -subj "/CN=ed25519" -outform DER -out certificate/ed25519.der
 
+cat >"$work/ca.cnf" <<CONFIG
+[ca]
+default_ca = here
+[here]
+database = $work/index.txt
+crlnumber = $work/number
+default_md = sha384
+default_crl_days = 30
+[plain]
+authorityKeyIdentifier = keyid
+[users]
+issuingDistributionPoint = critical, @users_point
+[users_point]
+onlyuser = TRUE
+[part]
+issuingDistributionPoint = critical, @part_point
+[part_point]
+fullname = URI:http://crl.example/1
+[indirect]
+issuingDistributionPoint = critical, @indirect_point
+[indirect_point]
+indirectCRL = TRUE
+[delta]
+2.5.29.27 = critical, ASN1:INTEGER:1
+CONFIG
+echo 1000 >"$work/number"
+printf 'R\t270101000000Z\t260102030405Z,keyCompromise\t0A\tunknown\t/CN=x\nR\t270101000000Z\t260102030405Z\t00FF\tunknown\t/CN=y\n' >"$work/index.txt"
+list() { # list SECTION FILE
+  openssl ca -gencrl -config "$work/ca.cnf" -crlexts "$1" -cert "$work/a.crt" -keyfile "$work/p384.key" -out "$work/list.pem" 2>/dev/null
+  openssl crl -in "$work/list.pem" -outform DER -out "crl/$2"
+}
+for section in plain users part indirect delta; do list "$section" "$section.der"; done
+list plain plain.der
+cat "$work/list.pem" "$work/list.pem" >crl/two.pem
+: >"$work/index.txt"
+list plain empty.der
+
 openssl pkcs8 -topk8 -nocrypt -in "$work/p256.key" -out pem/pkcs8.key
 openssl ec -in "$work/p256.key" -out pem/sec1.key 2>/dev/null
 openssl pkcs8 -topk8 -in "$work/p256.key" -passout pass:a-passphrase -out pem/encrypted.key

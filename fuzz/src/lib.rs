@@ -2,7 +2,7 @@
 //! consistent. Also run without a fuzzer by `tests/conformance`.
 
 use vidimus_node::config;
-use vidimus_x509::{csr::VerifiedCsr, fuzzing, pem};
+use vidimus_x509::{crl::RevocationList, csr::VerifiedCsr, fuzzing, pem};
 
 /// A certificate signing request, as DER or PEM.
 ///
@@ -38,6 +38,27 @@ pub fn pem(data: &[u8]) {
             .collect();
         let again = pem::certificates(written.as_bytes()).expect("what was written can be read");
         assert_eq!(certificates, again);
+    }
+}
+
+/// Revocation lists, as DER or PEM.
+///
+/// # Panics
+///
+/// When a list that is read says different things about one serial number in two forms.
+pub fn crl(data: &[u8]) {
+    fuzzing::crl(data);
+    for der in pem::revocation_lists(data).unwrap_or_default() {
+        let Ok(list) = RevocationList::parse(&der) else {
+            continue;
+        };
+        for serial in der.windows(2) {
+            let longer = match serial[0] {
+                0..=0x7f => [0, serial[0], serial[1]],
+                0x80..=0xff => [0xff, serial[0], serial[1]],
+            };
+            assert_eq!(list.find(serial), list.find(&longer));
+        }
     }
 }
 

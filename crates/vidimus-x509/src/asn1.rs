@@ -16,6 +16,7 @@ pub(crate) const BIT_STRING: u8 = 0x03;
 pub(crate) const OCTET_STRING: u8 = 0x04;
 pub(crate) const NULL: u8 = 0x05;
 pub(crate) const OID: u8 = 0x06;
+pub(crate) const ENUMERATED: u8 = 0x0a;
 pub(crate) const UTF8_STRING: u8 = 0x0c;
 pub(crate) const NUMERIC_STRING: u8 = 0x12;
 pub(crate) const PRINTABLE_STRING: u8 = 0x13;
@@ -132,6 +133,11 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.rest.is_empty()
+    }
+
+    /// The tag of the next element.
+    pub(crate) fn peek(&self) -> Option<u8> {
+        self.rest.first().copied()
     }
 
     /// The next element, whatever it is.

@@ -54,6 +54,7 @@ pub struct Certificate {
     inner_algorithm: Vec<u8>,
     outer_algorithm: Vec<u8>,
     signature: Vec<u8>,
+    serial: Vec<u8>,
     serial_hex: String,
     issuer_der: Vec<u8>,
     issuer_text: String,
@@ -110,6 +111,7 @@ impl Certificate {
             inner_algorithm: inner_algorithm.raw.to_vec(),
             outer_algorithm: outer_algorithm.raw.to_vec(),
             signature: signature.to_vec(),
+            serial: serial.value.to_vec(),
             serial_hex: serial_hex(&serial),
             issuer_der: issuer.raw.to_vec(),
             issuer_text: name::text(&issuer),
@@ -175,6 +177,12 @@ impl Certificate {
     #[must_use]
     pub fn issuer_der(&self) -> &[u8] {
         &self.issuer_der
+    }
+
+    /// The serial number: the content of the INTEGER, as encoded.
+    #[must_use]
+    pub fn serial(&self) -> &[u8] {
+        &self.serial
     }
 
     /// The serial number in lower-case hex without leading zeros.
@@ -278,6 +286,19 @@ impl Certificate {
     #[must_use]
     pub fn authority_key_id(&self) -> Option<&[u8]> {
         self.extensions.authority_key_id.as_deref()
+    }
+
+    /// The content of cRLDistributionPoints, unread.
+    #[must_use]
+    pub(crate) fn crl_distribution_points_der(&self) -> Option<&[u8]> {
+        self.extensions.crl_distribution_points.as_deref()
+    }
+
+    /// Whether its key may sign revocation lists: keyUsage says `cRLSign`, or doesn't exist.
+    #[must_use]
+    pub fn may_sign_crls(&self) -> bool {
+        self.key_usage()
+            .is_none_or(|usages| usages.contains(&"cRLSign"))
     }
 
     /// subjectKeyIdentifier, or what it would be by RFC 7093 where the certificate has none.

@@ -1,6 +1,6 @@
 //! Entries for fuzzers: each takes any bytes, and must return.
 
-use crate::{cert::Certificate, chain, csr, pem};
+use crate::{cert::Certificate, chain, crl::RevocationList, csr, pem};
 
 /// A request in DER or PEM; read whole even where its signature would have stopped it.
 pub fn csr(bytes: &[u8]) {
@@ -20,6 +20,21 @@ pub fn pem(bytes: &[u8]) {
         .collect();
     if let Some((leaf, others)) = read.split_first() {
         let _ordered = chain::order(leaf, others);
+    }
+}
+
+/// A revocation list in DER, or several in PEM.
+pub fn crl(bytes: &[u8]) {
+    let _outcome = RevocationList::parse(bytes);
+    let Ok(ders) = pem::revocation_lists(bytes) else {
+        return;
+    };
+    for list in ders
+        .iter()
+        .filter_map(|der| RevocationList::parse(der).ok())
+    {
+        let text = list.issuer_text();
+        assert!(!text.chars().any(char::is_control), "unescaped: {text:?}");
     }
 }
 

@@ -13,6 +13,7 @@
 mod asn1;
 pub mod cert;
 pub mod chain;
+pub mod crl;
 pub mod csr;
 mod digest;
 mod extension;

@@ -49,9 +49,21 @@ oids! {
     SUBJECT_ALT_NAME = "2.5.29.17";
     BASIC_CONSTRAINTS = "2.5.29.19";
     NAME_CONSTRAINTS = "2.5.29.30";
+    CRL_DISTRIBUTION_POINTS = "2.5.29.31";
     CERTIFICATE_POLICIES = "2.5.29.32";
     AUTHORITY_KEY_ID = "2.5.29.35";
     EXT_KEY_USAGE = "2.5.29.37";
+}
+
+// Extensions of revocation lists and of their entries: RFC 5280 §5.2, §5.3.
+oids! {
+    CRL_NUMBER = "2.5.29.20";
+    CRL_REASON = "2.5.29.21";
+    INVALIDITY_DATE = "2.5.29.24";
+    DELTA_CRL_INDICATOR = "2.5.29.27";
+    ISSUING_DISTRIBUTION_POINT = "2.5.29.28";
+    CERTIFICATE_ISSUER = "2.5.29.29";
+    FRESHEST_CRL = "2.5.29.46";
 }
 
 #[cfg(feature = "issue")]

@@ -16,10 +16,16 @@ use crate::asn1::{DerError, Reader, SEQUENCE};
 /// The largest PEM text that is read: 2 MiB, several times a system's whole trust bundle.
 pub const MAX_TEXT: usize = 2 * 1024 * 1024;
 
+/// The largest text with revocation lists that is read.
+pub const MAX_CRL_TEXT: usize = 64 * 1024 * 1024;
+
 /// The label of a certificate.
 pub const CERTIFICATE: &str = "CERTIFICATE";
 /// The label of a certification request.
 pub const CERTIFICATE_REQUEST: &str = "CERTIFICATE REQUEST";
+
+/// The label of a revocation list.
+pub const X509_CRL: &str = "X509 CRL";
 
 /// Labels of a certificate: RFC 7468's, and an old one it lists beside it.
 const CERTIFICATES: [&str; 2] = [CERTIFICATE, "X509 CERTIFICATE"];
@@ -27,11 +33,13 @@ const CERTIFICATES: [&str; 2] = [CERTIFICATE, "X509 CERTIFICATE"];
 /// Why a PEM text was refused. Lines and positions count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PemError {
-    /// Larger than [`MAX_TEXT`].
-    #[error("PEM text of {found} bytes; accepted: at most {MAX_TEXT}")]
+    /// Larger than [`MAX_TEXT`], or [`MAX_CRL_TEXT`] where revocation lists are read.
+    #[error("PEM text of {found} bytes; accepted: at most {max}")]
     TooLarge {
         /// Its size in bytes.
         found: usize,
+        /// The largest that is read.
+        max: usize,
     },
     /// UTF-16, as some Windows programs write.
     #[error("text is UTF-16; accepted: ASCII or UTF-8")]
@@ -155,9 +163,31 @@ pub fn encode(label: &str, der: &[u8]) -> String {
 /// # Errors
 /// One bad block refuses them all; no certificate at all is an error too.
 pub fn certificates(text: &[u8]) -> Result<Vec<Vec<u8>>, PemError> {
-    let blocks = blocks(&CERTIFICATES, text)?;
-    let decode = |(index, block): (usize, &Block<'_>)| decode_block(block, index);
-    blocks.iter().enumerate().map(decode).collect()
+    decode_all(&blocks(&CERTIFICATES, text, MAX_TEXT)?)
+}
+
+/// Every revocation list of a text, in order; other known blocks are passed over. A text that is one DER structure is one
+/// list: CAs publish them in either form.
+///
+/// Each is one DER SEQUENCE; whether it is a list is [`crate::crl::RevocationList::parse`]'s to say.
+///
+/// # Errors
+/// One bad block refuses them all; no list at all is an error too.
+pub fn revocation_lists(text: &[u8]) -> Result<Vec<Vec<u8>>, PemError> {
+    // 0x30 is also the digit 0, but no text goes on with a length octet of a long form.
+    if let [SEQUENCE, 0x80..=0xff, ..] = text {
+        let (label, line, position) = (X509_CRL.to_owned(), 1, 1);
+        return match Reader::single(text, SEQUENCE, "a SEQUENCE") {
+            Ok(_) => Ok(vec![text.to_vec()]),
+            Err(source) => Err(PemError::Der {
+                label,
+                position,
+                line,
+                source,
+            }),
+        };
+    }
+    decode_all(&blocks(&[X509_CRL], text, MAX_CRL_TEXT)?)
 }
 
 /// The one private key of a text; other known blocks are passed over.
@@ -193,7 +223,7 @@ pub(crate) fn decode_one_of(labels: &[&str], text: &[u8]) -> Result<Vec<u8>, Pem
 }
 
 fn one_block<'a>(labels: &[&str], text: &'a [u8]) -> Result<Block<'a>, PemError> {
-    let mut blocks = blocks(labels, text)?;
+    let mut blocks = blocks(labels, text, MAX_TEXT)?;
     match blocks.pop() {
         Some(block) if blocks.is_empty() => Ok(block),
         _ => Err(PemError::SeveralBlocks {
@@ -204,9 +234,10 @@ fn one_block<'a>(labels: &[&str], text: &'a [u8]) -> Result<Block<'a>, PemError>
 }
 
 /// The blocks under these labels: at least one.
-fn blocks<'a>(labels: &[&str], text: &'a [u8]) -> Result<Vec<Block<'a>>, PemError> {
-    if text.len() > MAX_TEXT {
-        return Err(PemError::TooLarge { found: text.len() });
+fn blocks<'a>(labels: &[&str], text: &'a [u8], max: usize) -> Result<Vec<Block<'a>>, PemError> {
+    if text.len() > max {
+        let found = text.len();
+        return Err(PemError::TooLarge { found, max });
     }
     if text.starts_with(&[0xff, 0xfe]) || text.starts_with(&[0xfe, 0xff]) {
         return Err(PemError::Utf16);
@@ -223,6 +254,11 @@ fn blocks<'a>(labels: &[&str], text: &'a [u8]) -> Result<Vec<Block<'a>>, PemErro
 
 fn wanted(labels: &[&str]) -> String {
     labels.first().copied().unwrap_or_default().to_owned()
+}
+
+fn decode_all(blocks: &[Block<'_>]) -> Result<Vec<Vec<u8>>, PemError> {
+    let decode = |(index, block): (usize, &Block<'_>)| decode_block(block, index);
+    blocks.iter().enumerate().map(decode).collect()
 }
 
 fn decode_block(block: &Block<'_>, index: usize) -> Result<Vec<u8>, PemError> {

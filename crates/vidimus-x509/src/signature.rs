@@ -4,7 +4,10 @@
 //! SHA-256 as well as with SHA-384, and neither says anything about the other.
 #![warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
-use aws_lc_rs::signature::{self as aws, UnparsedPublicKey, VerificationAlgorithm};
+use aws_lc_rs::{
+    digest as hash,
+    signature::{self as aws, UnparsedPublicKey, VerificationAlgorithm},
+};
 
 use crate::{
     asn1::{DerError, Element, INTEGER, NULL, OID, Reader, SEQUENCE, context},
@@ -114,16 +117,49 @@ impl Scheme {
         message: &[u8],
         signature: &[u8],
     ) -> Result<(), SignatureError> {
-        let algorithm = self
-            .algorithm(&key.kind)
-            .ok_or_else(|| SignatureError::KeyMismatch {
-                key: key.describe(),
-                algorithm: self.text(),
-            })?;
-        UnparsedPublicKey::new(algorithm, key.bits)
+        UnparsedPublicKey::new(self.algorithm_under(key)?, key.bits)
             .verify(message, signature)
             .map_err(|_| SignatureError::Broken {
                 key: key.describe(),
+            })
+    }
+
+    /// What has to be kept of a message to verify signatures over it later.
+    pub(crate) fn hash(self, message: &[u8]) -> Signed {
+        match self {
+            Self::Ecdsa(digest) | Self::RsaPkcs1(digest) | Self::RsaPss(digest) => {
+                Signed::Digest(hash::digest(digest.algorithm(), message))
+            }
+            Self::Ed25519 => Signed::Whole(message.into()),
+        }
+    }
+
+    /// As [`Self::verify`], over a message that [`Self::hash`] of the same scheme has seen.
+    pub(crate) fn verify_signed(
+        self,
+        key: &PublicKey<'_>,
+        signed: &Signed,
+        signature: &[u8],
+    ) -> Result<(), SignatureError> {
+        let digest = match signed {
+            Signed::Digest(digest) => digest,
+            Signed::Whole(message) => return self.verify(key, message, signature),
+        };
+        UnparsedPublicKey::new(self.algorithm_under(key)?, key.bits)
+            .verify_digest(digest, signature)
+            .map_err(|_| SignatureError::Broken {
+                key: key.describe(),
+            })
+    }
+
+    fn algorithm_under(
+        self,
+        key: &PublicKey<'_>,
+    ) -> Result<&'static dyn VerificationAlgorithm, SignatureError> {
+        self.algorithm(&key.kind)
+            .ok_or_else(|| SignatureError::KeyMismatch {
+                key: key.describe(),
+                algorithm: self.text(),
             })
     }
 
@@ -151,7 +187,24 @@ impl Scheme {
     }
 }
 
+/// What a signature was made over, as far as verifying it needs that.
+#[derive(Debug, Clone)]
+pub(crate) enum Signed {
+    /// For schemes that sign a digest.
+    Digest(hash::Digest),
+    /// For Ed25519, which reads the message twice.
+    Whole(Box<[u8]>),
+}
+
 impl Digest {
+    fn algorithm(self) -> &'static hash::Algorithm {
+        match self {
+            Self::Sha256 => &hash::SHA256,
+            Self::Sha384 => &hash::SHA384,
+            Self::Sha512 => &hash::SHA512,
+        }
+    }
+
     fn text(self) -> &'static str {
         match self {
             Self::Sha256 => "SHA-256",

@@ -21,6 +21,11 @@ pub(crate) fn read(reader: &mut Reader<'_>) -> Result<SystemTime, DerError> {
         .map_err(|_| element.bad("time in UTC, to the second, since 1970"))
 }
 
+/// Whether a `Time` comes next.
+pub(crate) fn is_next(reader: &Reader<'_>) -> bool {
+    matches!(reader.peek(), Some(UTC_TIME | GENERALIZED_TIME))
+}
+
 /// For people: `2026-11-30T09:00:00Z`.
 pub(crate) fn text(time: SystemTime) -> String {
     DateTime::from_system_time(time).map_or_else(

@@ -38,6 +38,7 @@ pub(super) struct Extensions {
     pub(super) names: Names,
     pub(super) subject_key_id: Option<Vec<u8>>,
     pub(super) authority_key_id: Option<Vec<u8>>,
+    pub(super) crl_distribution_points: Option<Vec<u8>>,
     pub(super) unknown_critical: Vec<String>,
 }
 
@@ -80,6 +81,11 @@ impl Extensions {
                 let parts = content.expect(SEQUENCE, "an authority key identifier")?;
                 let id = parts.inside().optional(context_primitive(0))?;
                 self.authority_key_id = id.map(|id| id.value.to_vec());
+            }
+            // Where lists are found; nothing is fetched, but the parts of a list are told apart by it.
+            Ok(oid::CRL_DISTRIBUTION_POINTS) => {
+                self.crl_distribution_points = Some(extension.value.value.to_vec());
+                return Ok(());
             }
             // Rules about names and policies of certificates below: verifiers apply them.
             Ok(oid::NAME_CONSTRAINTS | oid::CERTIFICATE_POLICIES) => return Ok(()),

@@ -126,7 +126,8 @@ fn nothing_to_read_is_an_error_that_says_what_was_wanted() {
     assert_eq!(
         certificates(&huge),
         Err(PemError::TooLarge {
-            found: MAX_TEXT + 1
+            found: MAX_TEXT + 1,
+            max: MAX_TEXT
         })
     );
 }

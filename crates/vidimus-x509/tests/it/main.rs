@@ -10,6 +10,8 @@ mod certificate;
 #[cfg(test)]
 mod chain;
 #[cfg(test)]
+mod crl;
+#[cfg(test)]
 mod judge;
 #[cfg(test)]
 mod names;

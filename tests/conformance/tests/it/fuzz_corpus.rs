@@ -26,6 +26,11 @@ fn certificate_parser_stands_its_corpus_and_changed_copies_of_it() {
 }
 
 #[test]
+fn crl_parser_stands_its_corpus_and_changed_copies_of_it() {
+    feed("crl", parsers::crl);
+}
+
+#[test]
 fn csr_parser_stands_its_corpus_and_changed_copies_of_it() {
     feed("csr", parsers::csr);
 }
