@@ -29,6 +29,7 @@
 mod accept;
 mod connection;
 mod drive;
+mod ending;
 mod failure;
 mod handshake;
 mod limits;
@@ -38,6 +39,7 @@ mod listening;
 mod local;
 mod log_limit;
 mod pending;
+mod raw;
 mod registry;
 mod report;
 mod service;
@@ -57,18 +59,22 @@ pub use accept::{Drained, ServeError};
 pub use limits::{ExpiredPeers, Limits};
 pub use listener::Listener;
 pub use local::LocalPeers;
+pub use raw::{Connection, Stream};
 pub use registry::{ConnectionId, ConnectionInfo};
 pub use service::RemoteAddr;
 pub use stats::ServerStats;
 
 use crate::clock::Clock;
-use crate::config::ClientAuth;
+use crate::config::{ClientAuth, Protocols};
 use crate::events::{DrainCause, Events};
 use crate::identity::Fingerprint;
 use crate::peers::{Peers, Without};
 use crate::policy::AllowList;
 use crate::posture::ExplicitOptOut;
 use crate::watch::MaterialWatch;
+
+use drive::Http;
+use raw::Raw;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -118,6 +124,7 @@ struct Inner {
     security: Security,
     allow_list: AllowList,
     limits: Limits,
+    protocols: Protocols,
     clock: Clock,
     events: Events,
     registry: registry::Registry,
@@ -131,6 +138,7 @@ pub struct ServerBuilder {
     security: Security,
     allow_list: AllowList,
     limits: Limits,
+    protocols: Protocols,
     clock: Clock,
     events: Events,
 }
@@ -147,6 +155,13 @@ impl ServerBuilder {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// What the listeners speak: HTTP/2 alone by default.
+    #[must_use]
+    pub fn protocols(mut self, protocols: Protocols) -> Self {
+        self.protocols = protocols;
         self
     }
 
@@ -171,6 +186,7 @@ impl ServerBuilder {
             security: self.security,
             allow_list: self.allow_list,
             limits: self.limits,
+            protocols: self.protocols,
             clock: self.clock,
             events: self.events,
             registry: registry::Registry::default(),
@@ -188,6 +204,7 @@ impl Server {
             security,
             allow_list: AllowList::default(),
             limits: Limits::default(),
+            protocols: Protocols::default(),
             clock: Clock::system(),
             events: Events::default(),
         }
@@ -201,7 +218,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`ServeError`] if the listener cannot be used with this server's security. Accepting goes on after errors of
+    /// [`ServeError`] if the listener cannot be used with this server's security, or the server has
+    /// [no protocol](Protocols::None). Accepting goes on after errors of
     /// single connections and of a process that has run out of file descriptors.
     pub async fn serve<S, B>(
         &self,
@@ -216,7 +234,34 @@ impl Server {
         B: http_body::Body<Data = Bytes> + Default + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        accept::serve(Arc::clone(&self.0), listener, service, shutdown).await
+        if self.0.protocols == Protocols::None {
+            return Err(ServeError::NoProtocol);
+        }
+        accept::serve(Arc::clone(&self.0), listener, Http(service), shutdown).await
+    }
+
+    /// Hands each connection over as a stream once its peer is known, until `shutdown`, and then drains: for servers whose
+    /// protocol is not HTTP, or that serve HTTP themselves.
+    ///
+    /// The connection is registered and ended like any other: when it has to end, [`Connection::ending`] says so, and at
+    /// the deadline the peer gets a `close_notify` and the stream is closed, wherever it is by then. It lasts until
+    /// `handler` has returned and the stream has been dropped. The allow-list is about calls, which a stream doesn't have:
+    /// a peer that is not on it is closed at once.
+    ///
+    /// # Errors
+    ///
+    /// [`ServeError`] if the listener cannot be used with this server's security.
+    pub async fn serve_raw<H, F>(
+        &self,
+        listener: Listener,
+        handler: H,
+        shutdown: CancellationToken,
+    ) -> Result<Drained, ServeError>
+    where
+        H: Fn(Connection) -> F + Clone + Send + Sync + 'static,
+        F: Future<Output = ()> + Send,
+    {
+        accept::serve(Arc::clone(&self.0), listener, Raw(handler), shutdown).await
     }
 
     /// The connections that are being served.

@@ -168,6 +168,8 @@ pub enum DrainCause {
     Asked,
     /// The peer's certificate, or one above it, has expired.
     Expired,
+    /// Nothing happened on it for too long.
+    Idle,
     /// The server shuts down.
     Shutdown,
 }

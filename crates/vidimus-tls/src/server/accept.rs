@@ -5,22 +5,19 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use http::{Request, Response};
-use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::connection::{self, Shared};
+use super::connection::{self, Serve, Shared};
 use super::handshake::Handshaker;
 use super::listener::Listener;
 use super::log_limit::LogLimit;
 use super::pending::Pending;
 use super::shrink::{Follower, expire, sweep};
-use super::{BoxError, Inner, Security};
+use super::{Inner, Security};
 
 /// Refused peers that are read at the same time, so that they see the alert.
 const MAX_LINGERING: usize = 256;
@@ -46,21 +43,17 @@ pub enum ServeError {
     /// Peer credentials exist on UNIX sockets only.
     #[error("a server for local peers needs a UNIX socket, not a TCP listener")]
     LocalOverTcp,
+    /// There is no HTTP to serve where no protocol is agreed on.
+    #[error("a server without a protocol serves streams, not HTTP")]
+    NoProtocol,
 }
 
-pub(super) async fn serve<S, B>(
+pub(super) async fn serve<S: Serve>(
     server: Arc<Inner>,
     listener: Listener,
     service: S,
     shutdown: CancellationToken,
-) -> Result<Drained, ServeError>
-where
-    S: tower::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = Bytes> + Default + Send + 'static,
-    B::Error: Into<BoxError>,
-{
+) -> Result<Drained, ServeError> {
     if matches!(server.security, Security::Local(_)) && !listener.is_unix() {
         return Err(ServeError::LocalOverTcp);
     }
@@ -102,6 +95,7 @@ fn share(server: &Arc<Inner>) -> Shared {
         Security::Mutual { material, clients } => Some(Handshaker {
             material: material.clone(),
             clients: clients.clone(),
+            protocols: server.protocols,
             clock: server.clock.clone(),
             timeout: limits.handshake_timeout,
             pending: Pending::new(limits.max_handshakes, limits.max_handshakes_per_source),

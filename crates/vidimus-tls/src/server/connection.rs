@@ -4,9 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::Bytes;
-use http::{Request, Response};
-use hyper::body::Incoming;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -16,9 +13,10 @@ use super::failure::Failure;
 use super::handshake::{Accepted, Handshaker, prepare};
 use super::linger::linger;
 use super::log_limit::LogLimit;
-use super::registry::{NewConnection, remote_text};
+use super::registry::{Entry, NewConnection, remote_text};
 use super::socket::Socket;
-use super::{BoxError, Inner, LocalPeers, Security, drive};
+use super::{Inner, LocalPeers, Security};
+use crate::config::Protocol;
 use crate::identity::{PeerIdentity, UnixPeer};
 use crate::material::Trust;
 
@@ -37,19 +35,27 @@ pub(super) struct Shared {
     pub(super) closing: CancellationToken,
 }
 
+/// What is done with a connection once it is registered.
+pub(super) trait Serve: Clone + Send + 'static {
+    /// Serves it to its end; `protocol` is what ALPN agreed on.
+    fn serve<IO>(
+        self,
+        shared: &Shared,
+        entry: &Arc<Entry>,
+        io: IO,
+        protocol: Option<Protocol>,
+    ) -> impl Future<Output = ()> + Send
+    where
+        IO: AsyncRead + AsyncWrite + Send + Unpin + 'static;
+}
+
 /// Handshakes if need be, registers the connection and serves it to its end.
-pub(super) async fn run<S, B>(
+pub(super) async fn run<S: Serve>(
     shared: Arc<Shared>,
     socket: Socket,
     address: Option<SocketAddr>,
     service: S,
-) where
-    S: tower::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = Bytes> + Default + Send + 'static,
-    B::Error: Into<BoxError>,
-{
+) {
     if let Err(error) = prepare(&socket) {
         tracing::debug!(remote = remote_text(address), error = %error, "connection ended before it began");
         return;
@@ -88,18 +94,12 @@ pub(super) async fn run<S, B>(
     }
 }
 
-async fn serve_accepted<S, B>(
+async fn serve_accepted<S: Serve>(
     shared: &Shared,
     accepted: Accepted,
     address: Option<SocketAddr>,
     service: S,
-) where
-    S: tower::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = Bytes> + Default + Send + 'static,
-    B::Error: Into<BoxError>,
-{
+) {
     shared.server.counters.handshakes_ok.add();
     let new = NewConnection {
         peer: PeerIdentity::Certificate(Arc::clone(accepted.chain.identity())),
@@ -108,7 +108,8 @@ async fn serve_accepted<S, B>(
         chain: Some(accepted.chain),
         since: shared.server.clock.now(),
     };
-    serve(shared, accepted.stream, new, Some(accepted.trust), service).await;
+    let tls = Some((accepted.trust, accepted.protocol));
+    serve(shared, accepted.stream, new, tls, service).await;
 }
 
 /// The peer of a UNIX socket, if it may connect.
@@ -174,30 +175,27 @@ async fn refuse(shared: &Shared, failure: Failure, address: Option<SocketAddr>) 
 }
 
 /// Serves a connection whose peer is known.
-async fn serve<IO, S, B>(
+async fn serve<IO, S>(
     shared: &Shared,
     io: IO,
     new: NewConnection,
-    trust: Option<Arc<Trust>>,
+    tls: Option<(Arc<Trust>, Option<Protocol>)>,
     service: S,
 ) where
-    IO: AsyncRead + AsyncWrite + Unpin,
-    S: tower::Service<Request<Incoming>, Response = Response<B>> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Into<BoxError>,
-    B: http_body::Body<Data = Bytes> + Default + Send + 'static,
-    B::Error: Into<BoxError>,
+    IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    S: Serve,
 {
     let server = &shared.server;
     let registration = server.registry.register(new);
     let entry = registration.entry();
     // Registered first and judged then: a sweep that ran in between has seen either the entry or the older trust.
-    if let (Some(trust), Some(handshaker)) = (trust, &shared.handshaker) {
+    if let (Some((trust, _)), Some(handshaker)) = (&tls, &shared.handshaker) {
         let current = handshaker.material.current();
-        if !Arc::ptr_eq(current.trust(), &trust) && !super::shrink::judge(server, entry, &current) {
+        if !Arc::ptr_eq(current.trust(), trust) && !super::shrink::judge(server, entry, &current) {
             return;
         }
     }
     server.report_accepted(entry);
-    drive::serve_http2(shared, entry, io, service).await;
+    let protocol = tls.and_then(|(_, protocol)| protocol);
+    service.serve(shared, entry, io, protocol).await;
 }

@@ -16,8 +16,11 @@ pub(super) struct Failure {
 /// Why a handshake failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Cause {
-    #[error("the client offered {offered} instead of the protocol h2")]
-    Alpn { offered: String },
+    #[error("the client offered {offered} instead of the protocol {wanted}")]
+    Alpn {
+        offered: String,
+        wanted: &'static str,
+    },
     #[error(transparent)]
     Certificate(Refusal),
     #[error("the client closed the connection during the handshake")]

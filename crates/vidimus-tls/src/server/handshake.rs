@@ -15,7 +15,7 @@ use super::failure::{Cause, Failure};
 use super::pending::Pending;
 use super::socket::Socket;
 use crate::clock::Clock;
-use crate::config::{self, ALPN_H2, ClientAuth};
+use crate::config::{self, ClientAuth, Protocol, Protocols};
 use crate::material::Trust;
 use crate::verify::VerifiedChain;
 use crate::watch::MaterialWatch;
@@ -28,6 +28,7 @@ const NO_APPLICATION_PROTOCOL: [u8; 7] = [21, 3, 3, 0, 2, 2, 120];
 pub(super) struct Handshaker {
     pub(super) material: MaterialWatch,
     pub(super) clients: ClientAuth,
+    pub(super) protocols: Protocols,
     pub(super) clock: Clock,
     pub(super) timeout: Duration,
     pub(super) pending: Arc<Pending>,
@@ -39,6 +40,8 @@ pub(super) struct Accepted {
     pub(super) stream: Box<TlsStream<Socket>>,
     pub(super) chain: VerifiedChain,
     pub(super) generation: u64,
+    /// What ALPN agreed on.
+    pub(super) protocol: Option<Protocol>,
     /// What the chain was verified against, to see whether it moved on meanwhile.
     pub(super) trust: Arc<Trust>,
 }
@@ -76,7 +79,7 @@ impl Handshaker {
             }
         };
         // rustls lets a client that offers no protocol at all pass, so the listener looks itself.
-        if let Err(cause) = offers_h2(start.client_hello().alpn()) {
+        if let Err(cause) = common_protocol(self.protocols, start.client_hello().alpn()) {
             let mut socket = start.io;
             let written = socket.write_all(&NO_APPLICATION_PROTOCOL).await;
             return Err(Failure {
@@ -86,7 +89,7 @@ impl Handshaker {
         }
 
         let material = self.material.current();
-        let made = config::server_config(&material, &self.clients, &self.clock);
+        let made = config::server_config(&material, &self.clients, self.protocols, &self.clock);
         let prepared = made.map_err(|error| Failure {
             cause: Cause::Configuration(error),
             socket: None,
@@ -103,11 +106,13 @@ impl Handshaker {
             cause,
             socket: None,
         };
-        if stream.get_ref().1.alpn_protocol() != Some(ALPN_H2) {
-            return Err(refuse(Cause::Alpn {
+        let protocol = self.protocols.agreed(stream.get_ref().1.alpn_protocol());
+        let protocol = protocol.ok_or_else(|| {
+            refuse(Cause::Alpn {
                 offered: "another protocol".to_owned(),
-            }));
-        }
+                wanted: self.protocols.name(),
+            })
+        })?;
         // A connection without a verified peer is never served, whatever rustls thinks of it.
         let chain = prepared.slot.accepted().cloned();
         let chain = chain.ok_or_else(|| refuse(Cause::NoIdentity))?;
@@ -115,28 +120,29 @@ impl Handshaker {
             stream: Box::new(stream),
             chain,
             generation: material.generation(),
+            protocol,
             trust: Arc::clone(material.trust()),
         })
     }
 }
 
-fn offers_h2<'a>(offered: Option<impl Iterator<Item = &'a [u8]>>) -> Result<(), Cause> {
-    let Some(offered) = offered else {
-        return Err(Cause::Alpn {
-            offered: "no protocol".to_owned(),
-        });
-    };
-    let offered: Vec<&[u8]> = offered.collect();
-    if offered.contains(&ALPN_H2) {
+/// Whether the client offers something that this listener speaks.
+fn common_protocol<'a>(
+    protocols: Protocols,
+    offered: Option<impl Iterator<Item = &'a [u8]>>,
+) -> Result<(), Cause> {
+    let offered: Option<Vec<&[u8]>> = offered.map(Iterator::collect);
+    if protocols.accept(offered.as_deref()) {
         return Ok(());
     }
-    let names: Vec<String> = offered
-        .iter()
-        .take(8)
-        .map(|name| String::from_utf8_lossy(name).escape_debug().to_string())
-        .collect();
+    let names = offered.map(|offered| {
+        let names = offered.iter().take(8);
+        let names = names.map(|name| String::from_utf8_lossy(name).escape_debug().to_string());
+        names.collect::<Vec<_>>().join(", ")
+    });
     Err(Cause::Alpn {
-        offered: names.join(", "),
+        offered: names.unwrap_or_else(|| "no protocol".to_owned()),
+        wanted: protocols.name(),
     })
 }
 

@@ -23,11 +23,18 @@ pub struct Limits {
     pub max_handshakes_per_source: usize,
     /// Connections being served. One more is closed at once.
     pub max_connections: usize,
-    /// For the first byte of HTTP/2 after the handshake.
+    /// For the first byte of HTTP after the handshake. Streams of a server's own protocol have no such bound.
     pub preface_timeout: Duration,
+    /// For the head of an HTTP/1.1 request, counted from the end of the one before: the time-out of a slow client and of
+    /// an idle one.
+    pub http1_header_timeout: Duration,
+    /// When a connection on which nothing happens is asked to end: no call in flight and none begun, or no byte on a
+    /// stream of a server's own protocol, for at least this long and at most twice as long. `None`: never.
+    pub idle_timeout: Option<Duration>,
     /// Calls at the same time on one connection.
     pub max_concurrent_streams: u32,
-    /// The header block of a call, in bytes as HTTP/2 counts them.
+    /// The header block of a call, in bytes as HTTP/2 counts them; for HTTP/1.1 its bytes, and at least 8192. How large a
+    /// message may be is the service's to say: in tonic 4 MiB, in axum 2 MB, unless it is told otherwise.
     pub max_header_list_size: u32,
     /// How often an idle connection is pinged.
     pub keepalive_interval: Duration,
@@ -55,6 +62,8 @@ impl Default for Limits {
             max_handshakes_per_source: 256,
             max_connections: 16_384,
             preface_timeout: Duration::from_secs(10),
+            http1_header_timeout: Duration::from_secs(60),
+            idle_timeout: Some(Duration::from_secs(3600)),
             max_concurrent_streams: 1024,
             max_header_list_size: 64 * 1024,
             keepalive_interval: Duration::from_secs(30),

@@ -65,6 +65,8 @@ pub(super) struct Entry {
     pub(super) since: SystemTime,
     standing: Mutex<Standing>,
     pub(super) streams: AtomicUsize,
+    /// Goes up with whatever happens on the connection: a call begun, or bytes of a stream.
+    pub(super) activity: AtomicU64,
     withdrawn: AtomicBool,
     control: watch::Sender<Control>,
 }
@@ -220,6 +222,7 @@ impl Registry {
                 generation: new.generation,
             }),
             streams: AtomicUsize::new(0),
+            activity: AtomicU64::new(0),
             withdrawn: AtomicBool::new(false),
             control: watch::Sender::new(Control::default()),
         });

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use bytes::Bytes;
-use http::{Request, Response, header};
+use http::{HeaderValue, Request, Response, Version, header};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::service::Service as HyperService;
@@ -38,10 +38,7 @@ pub(super) struct PeerService<S> {
 
 impl<S> PeerService<S> {
     pub(super) fn new(inner: S, server: Arc<Inner>, entry: Arc<Entry>) -> Self {
-        let verdict = match &server.security {
-            Security::Mutual { .. } => server.allow_list.check(Some(&entry.peer)),
-            Security::Plaintext(_) | Security::Local(_) => Ok(()),
-        };
+        let verdict = verdict(&server, &entry);
         Self {
             inner,
             server,
@@ -56,23 +53,31 @@ impl<S> PeerService<S> {
         }
         self.verdict.err()
     }
+}
 
-    fn log(&self, refusal: PolicyRefusal, path: &str) {
-        self.server.counters.refused_by_policy.add();
-        self.server.report_call_refused(&self.entry, path, &refusal);
-        if let Some(suppressed) = self.server.refusal_log.permit(Instant::now()) {
-            if suppressed > 0 {
-                tracing::warn!(suppressed, "refused calls were not logged one by one");
-            }
-            let entry = &self.entry;
-            log_refusal(
-                refusal,
-                Some(&entry.peer),
-                &entry.remote,
-                path,
-                &self.server.allow_list,
-            );
+/// What the allow-list says of a connection's peer.
+pub(super) fn verdict(server: &Inner, entry: &Entry) -> Result<(), PolicyRefusal> {
+    match &server.security {
+        Security::Mutual { .. } => server.allow_list.check(Some(&entry.peer)),
+        Security::Plaintext(_) | Security::Local(_) => Ok(()),
+    }
+}
+
+/// Counts, reports and logs a refused call; for a whole connection `path` is empty.
+pub(super) fn report(server: &Inner, entry: &Entry, refusal: PolicyRefusal, path: &str) {
+    server.counters.refused_by_policy.add();
+    server.report_call_refused(entry, path, &refusal);
+    if let Some(suppressed) = server.refusal_log.permit(Instant::now()) {
+        if suppressed > 0 {
+            tracing::warn!(suppressed, "refused calls were not logged one by one");
         }
+        log_refusal(
+            refusal,
+            Some(&entry.peer),
+            &entry.remote,
+            path,
+            &server.allow_list,
+        );
     }
 }
 
@@ -88,10 +93,15 @@ where
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         if let Some(refusal) = self.refusal() {
-            self.log(refusal, request.uri().path());
+            report(&self.server, &self.entry, refusal, request.uri().path());
             let content_type = request.headers().get(header::CONTENT_TYPE);
+            let mut response = respond(refusal, content_type);
+            if refusal == PolicyRefusal::Withdrawn && request.version() < Version::HTTP_2 {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(header::CONNECTION, close);
+            }
             return PeerFuture::Refused {
-                response: Some(respond(refusal, content_type)),
+                response: Some(response),
             };
         }
         self.server.counters.calls.add();
@@ -154,6 +164,7 @@ pub(super) struct Call(Arc<Entry>);
 impl Call {
     fn begin(entry: &Arc<Entry>) -> Self {
         entry.streams.fetch_add(1, Ordering::Relaxed);
+        entry.activity.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(entry))
     }
 }
@@ -161,6 +172,7 @@ impl Call {
 impl Drop for Call {
     fn drop(&mut self) {
         self.0.streams.fetch_sub(1, Ordering::Relaxed);
+        self.0.activity.fetch_add(1, Ordering::Relaxed);
     }
 }
 

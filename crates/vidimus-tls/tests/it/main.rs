@@ -11,6 +11,8 @@ mod drain;
 #[cfg(test)]
 mod foreign;
 #[cfg(test)]
+mod http1;
+#[cfg(test)]
 mod local;
 #[cfg(test)]
 mod material;
@@ -20,6 +22,10 @@ mod pinned;
 mod policy;
 #[cfg(test)]
 mod posture;
+#[cfg(test)]
+mod raw;
+#[cfg(test)]
+mod serving;
 #[cfg(test)]
 mod shrink;
 #[cfg(test)]
