@@ -2,12 +2,18 @@
 
 #![warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
+mod spiffe;
+
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use serde::{Serialize, Serializer};
+
+#[expect(unused_imports, reason = "for the policy file")]
+pub(crate) use spiffe::is_trust_domain;
+pub use spiffe::{SpiffeId, SpiffeIdError};
 
 use crate::clock::serialize_time;
 
@@ -124,9 +130,57 @@ pub struct CertificateIdentity {
     #[serde(serialize_with = "serialize_time")]
     pub(crate) not_after: SystemTime,
     pub(crate) fingerprint: Fingerprint,
+    pub(crate) spiffe_id: Option<SpiffeId>,
+    pub(crate) anchor: Option<Fingerprint>,
+    /// The forms that every name-constrained CA of the path constrains; `None` if there is no such CA.
+    #[serde(skip)]
+    pub(crate) constrained: Option<Vec<NameForm>>,
+}
+
+/// A form of name by which a certificate's holder may be recognised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NameForm {
+    /// The common name of the subject.
+    CommonName,
+    /// A DNS name.
+    Dns,
+    /// A mail address.
+    Email,
+    /// An IP address.
+    Ip,
+    /// A URI, SPIFFE IDs included.
+    Uri,
 }
 
 impl CertificateIdentity {
+    /// Whether something may be decided by names of this form.
+    ///
+    /// Name constraints on a CA hold back only names of the forms that they speak of, and never the common name. A CA
+    /// that may issue for `host.example` alone could give its leaf the common name or the URI of anybody. So with a
+    /// name-constrained CA in the path, the root included, the common name doesn't count, and a URI, a mail address or an
+    /// IP address counts only if each such CA's constraints speak of that form. DNS names always count: constraints
+    /// are written for them, and were applied.
+    #[must_use]
+    pub fn counts(&self, form: NameForm) -> bool {
+        match (&self.constrained, form) {
+            (None, _) | (Some(_), NameForm::Dns) => true,
+            (Some(constrained), form) => constrained.contains(&form),
+        }
+    }
+
+    /// The SPIFFE ID: the certificate's only URI, if it is a valid one of a workload and URIs count.
+    #[must_use]
+    pub fn spiffe_id(&self) -> Option<&SpiffeId> {
+        self.spiffe_id.as_ref()
+    }
+
+    /// The root that the path ends at; `None` for a certificate that was pinned, or not verified.
+    #[must_use]
+    pub fn anchor(&self) -> Option<Fingerprint> {
+        self.anchor
+    }
+
     /// The subject as text, for people.
     #[must_use]
     pub fn subject(&self) -> &str {
@@ -193,12 +247,21 @@ impl CertificateIdentity {
         self.fingerprint
     }
 
-    /// The first DNS or URI name, else the common name, else the whole subject.
+    /// The first DNS or URI name, else the common name, else the whole subject; of those that count.
     #[must_use]
     pub fn label(&self) -> &str {
-        let name = self.dns_names.first().or_else(|| self.uri_names.first());
+        let uri = || {
+            self.uri_names
+                .first()
+                .filter(|_| self.counts(NameForm::Uri))
+        };
+        let common_name = || {
+            self.common_name()
+                .filter(|_| self.counts(NameForm::CommonName))
+        };
+        let name = self.dns_names.first().or_else(uri);
         name.map(String::as_str)
-            .or_else(|| self.common_name())
+            .or_else(common_name)
             .unwrap_or(&self.subject)
     }
 }

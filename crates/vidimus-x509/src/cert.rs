@@ -44,6 +44,38 @@ pub enum CertError {
     },
 }
 
+/// A form of `GeneralName` (RFC 5280 §4.2.1.6).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum NameForm {
+    /// directoryName: what subjects are held to.
+    Directory,
+    /// dNSName.
+    Dns,
+    /// rfc822Name, a mail address.
+    Email,
+    /// iPAddress.
+    Ip,
+    /// Any other.
+    Other,
+    /// uniformResourceIdentifier.
+    Uri,
+}
+
+impl NameForm {
+    /// By the tag. Whether it is constructed doesn't matter: a constraint that is written oddly still is one.
+    fn of(name: &Element<'_>) -> Self {
+        match name.tag & 0x1f {
+            1 => Self::Email,
+            2 => Self::Dns,
+            4 => Self::Directory,
+            6 => Self::Uri,
+            7 => Self::Ip,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// The parts of a certificate that Vidimus shows or checks.
 ///
 /// Reading one proves nothing: no signature is checked until [`Certificate::verify_signature`].
@@ -274,6 +306,13 @@ impl Certificate {
     #[must_use]
     pub fn emails(&self) -> &[String] {
         &self.extensions.names.email
+    }
+
+    /// The forms of name that nameConstraints say anything about, permitted or excluded, each once; `None` where the
+    /// extension is absent. Applying them is for whoever verifies a path.
+    #[must_use]
+    pub fn constrained_name_forms(&self) -> Option<&[NameForm]> {
+        self.extensions.name_constraints.as_deref()
     }
 
     /// subjectKeyIdentifier.

@@ -1,8 +1,8 @@
 //! Roots and intermediates.
 
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SerialNumber,
+    BasicConstraints, CertificateParams, CustomExtension, DistinguishedName, DnType, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, SerialNumber,
 };
 
 use super::{Curve, LeafSpec, Validity, pem};
@@ -52,6 +52,17 @@ impl Authority {
         self.issuer.key().serialize_pem()
     }
 
+    /// Signs a certificate that the test describes itself.
+    ///
+    /// # Panics
+    ///
+    /// When the certificate cannot be made.
+    #[must_use]
+    pub fn sign(&self, params: CertificateParams, key: &KeyPair) -> Vec<u8> {
+        let signed = params.signed_by(key, &self.issuer);
+        signed.expect("a certificate").der().to_vec()
+    }
+
     /// What a leaf presents above itself: this CA and those above it, without the root.
     #[must_use]
     pub fn chain_der(&self) -> &[Vec<u8>] {
@@ -69,6 +80,7 @@ pub struct AuthoritySpec {
     basic_constraints: IsCa,
     key_usages: Vec<KeyUsagePurpose>,
     serial: Option<Vec<u8>>,
+    permitted: Vec<u8>,
 }
 
 impl AuthoritySpec {
@@ -81,7 +93,20 @@ impl AuthoritySpec {
             basic_constraints: IsCa::Ca(BasicConstraints::Unconstrained),
             key_usages: vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign],
             serial: None,
+            permitted: Vec::new(),
         }
+    }
+
+    /// Permits only such names below (RFC 5280 §4.2.1.10): the number of the form in `GeneralName` (1 email, 2 DNS,
+    /// 6 URI, 7 IP) and the content of the constraint. Call it again for another name.
+    ///
+    /// # Panics
+    ///
+    /// When the content is longer than a hundred bytes.
+    pub fn permitting(mut self, form: u8, base: impl AsRef<[u8]>) -> Self {
+        self.permitted
+            .extend(der(0x30, &der(0x80 | form, base.as_ref())));
+        self
     }
 
     /// Takes a key on this curve.
@@ -173,6 +198,22 @@ impl AuthoritySpec {
         params.use_authority_key_identifier_extension = true;
         params.serial_number = self.serial.map(SerialNumber::from);
         self.validity.apply(&mut params);
+        if !self.permitted.is_empty() {
+            let content = der(0x30, &der(0xa0, &self.permitted));
+            let mut constraints = CustomExtension::from_oid_content(&[2, 5, 29, 30], content);
+            constraints.set_criticality(true);
+            params.custom_extensions.push(constraints);
+        }
         (params, self.curve.generate())
     }
+}
+
+/// One short element.
+fn der(tag: u8, content: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(content.len())
+        .ok()
+        .filter(|length| *length < 0x80);
+    let mut element = vec![tag, length.expect("a content of less than 128 bytes")];
+    element.extend_from_slice(content);
+    element
 }

@@ -12,7 +12,7 @@ use vidimus_x509::pem;
 use super::{TrustError, memory};
 use crate::clock::serialize_time;
 use crate::identity::Fingerprint;
-use crate::verify::facts;
+use crate::verify::facts::{self, PathConstraints};
 
 /// A set of roots, checked as a whole. Immutable.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub struct Root {
     #[serde(skip)]
     fault: Option<&'static str>,
     path_len: Option<u32>,
+    #[serde(skip)]
+    constraints: PathConstraints,
 }
 
 impl Root {
@@ -79,6 +81,11 @@ impl Root {
     #[must_use]
     pub fn path_len(&self) -> Option<u32> {
         self.path_len
+    }
+
+    /// What it says about the names below it.
+    pub(crate) fn constraints(&self) -> &PathConstraints {
+        &self.constraints
     }
 
     /// Whether `now` is within its dates.
@@ -162,6 +169,7 @@ impl Trust {
             authority: certificate.is_ca() && facts::may_sign_certificates(&certificate),
             fault: facts::root_fault(&certificate),
             path_len: certificate.path_len(),
+            constraints: PathConstraints::of(&certificate),
         });
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! What a certificate says, in the form the rules here ask for it.
 
-use vidimus_x509::cert::Certificate;
+use vidimus_x509::cert::{self, Certificate};
 
-use crate::identity::{CertificateIdentity, Fingerprint};
+use crate::identity::{CertificateIdentity, Fingerprint, NameForm, SpiffeId};
 
 /// The object identifier 2.5.4.3 (commonName) in DER, with tag and length.
 const COMMON_NAME: [u8; 5] = [0x06, 0x03, 0x55, 0x04, 0x03];
@@ -77,6 +77,49 @@ impl CertificateIdentity {
             not_before: certificate.not_before(),
             not_after: certificate.not_after(),
             fingerprint: Fingerprint::of(der),
+            spiffe_id: SpiffeId::of_certificate(certificate.uris()),
+            anchor: None,
+            constrained: None,
+        }
+    }
+
+    /// Says what path the certificate was accepted by: the root it ends at, and what its CAs, the root included, constrain.
+    pub(crate) fn under(mut self, anchor: Fingerprint, constraints: PathConstraints) -> Self {
+        self.anchor = Some(anchor);
+        self.constrained = constraints.0;
+        if !self.counts(NameForm::Uri) {
+            self.spiffe_id = None;
+        }
+        self
+    }
+}
+
+/// The forms of name that each name-constrained CA of a path constrains; `None` as long as there is no such CA.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PathConstraints(Option<Vec<NameForm>>);
+
+impl PathConstraints {
+    /// What one CA's certificate says.
+    pub(crate) fn of(issuer: &Certificate) -> Self {
+        let form = |form: &cert::NameForm| match form {
+            cert::NameForm::Dns => Some(NameForm::Dns),
+            cert::NameForm::Email => Some(NameForm::Email),
+            cert::NameForm::Ip => Some(NameForm::Ip),
+            cert::NameForm::Uri => Some(NameForm::Uri),
+            // Nothing is ever decided by these.
+            _ => None,
+        };
+        let constrained = issuer.constrained_name_forms();
+        Self(constrained.map(|forms| forms.iter().filter_map(form).collect()))
+    }
+
+    /// With another CA in the path.
+    pub(crate) fn and(self, other: Self) -> Self {
+        match (self.0, other.0) {
+            (Some(one), Some(two)) => Self(Some(
+                one.into_iter().filter(|form| two.contains(form)).collect(),
+            )),
+            (one, two) => Self(one.or(two)),
         }
     }
 }

@@ -8,8 +8,9 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use vidimus_x509::cert::Certificate;
 use webpki::{EndEntityCert, KeyUsage, VerifiedPath};
 
+use super::Refusal;
 use super::explain::{explain, not_an_issuer, unknown_issuer};
-use super::{Refusal, facts};
+use super::facts::{self, PathConstraints};
 use crate::clock::to_system_time;
 use crate::config;
 use crate::identity::{CertificateIdentity, Fingerprint};
@@ -180,7 +181,10 @@ pub(crate) fn verify(
     Ok(VerifiedChain {
         presented: owned(end_entity, intermediates),
         purpose,
-        identity: Arc::new(CertificateIdentity::of(end_entity, &certificate)),
+        identity: Arc::new(
+            CertificateIdentity::of(end_entity, &certificate)
+                .under(root.fingerprint(), constraints(&path, root)?),
+        ),
         anchor: Some(root.fingerprint()),
         anchor_subject: Some(root.subject().to_owned()),
         earliest_not_after: earliest_not_after(&certificate, &path, root),
@@ -268,6 +272,16 @@ fn check_root_dates(root: &Root, now: SystemTime) -> Result<(), Refusal> {
         });
     }
     Ok(())
+}
+
+/// What the CAs of the path say about the names below them.
+fn constraints(path: &VerifiedPath<'_>, root: &Root) -> Result<PathConstraints, Refusal> {
+    let mut constraints = root.constraints().clone();
+    for intermediate in path.intermediate_certificates() {
+        let issuer = decode(&intermediate.der(), 2)?;
+        constraints = constraints.and(PathConstraints::of(&issuer));
+    }
+    Ok(constraints)
 }
 
 fn earliest_not_after(leaf: &Certificate, path: &VerifiedPath<'_>, root: &Root) -> SystemTime {

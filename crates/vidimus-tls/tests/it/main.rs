@@ -17,6 +17,8 @@ mod local;
 #[cfg(test)]
 mod material;
 #[cfg(test)]
+mod names;
+#[cfg(test)]
 mod pinned;
 #[cfg(test)]
 mod policy;

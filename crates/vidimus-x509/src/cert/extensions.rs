@@ -5,11 +5,11 @@ use std::collections::HashSet;
 
 use const_oid::ObjectIdentifier;
 
-use super::CertError;
+use super::{CertError, NameForm};
 use crate::{
     asn1::{
         BIT_STRING, BOOLEAN, DerError, Element, INTEGER, OCTET_STRING, OID, Reader, SEQUENCE,
-        context_primitive,
+        context, context_primitive,
     },
     extension::Extension,
     oid,
@@ -36,6 +36,7 @@ pub(super) struct Extensions {
     pub(super) key_usage: Option<Vec<&'static str>>,
     pub(super) ext_key_usage: Vec<String>,
     pub(super) names: Names,
+    pub(super) name_constraints: Option<Vec<NameForm>>,
     pub(super) subject_key_id: Option<Vec<u8>>,
     pub(super) authority_key_id: Option<Vec<u8>>,
     pub(super) crl_distribution_points: Option<Vec<u8>>,
@@ -87,8 +88,11 @@ impl Extensions {
                 self.crl_distribution_points = Some(extension.value.value.to_vec());
                 return Ok(());
             }
-            // Rules about names and policies of certificates below: verifiers apply them.
-            Ok(oid::NAME_CONSTRAINTS | oid::CERTIFICATE_POLICIES) => return Ok(()),
+            Ok(oid::NAME_CONSTRAINTS) => {
+                self.name_constraints = Some(constrained_forms(&mut content)?);
+            }
+            // Rules about policies of certificates below: verifiers apply them.
+            Ok(oid::CERTIFICATE_POLICIES) => return Ok(()),
             _ => {
                 if extension.critical {
                     self.unknown_critical.push(oid::dotted(extension.id));
@@ -142,4 +146,23 @@ fn ext_key_usage(content: &mut Reader<'_>) -> Result<Vec<String>, DerError> {
         purposes.push(oid::purpose_text(purpose.value));
     }
     Ok(purposes)
+}
+
+/// The forms of the bases of all subtrees, permitted and excluded (RFC 5280 §4.2.1.10), each once.
+fn constrained_forms(content: &mut Reader<'_>) -> Result<Vec<NameForm>, DerError> {
+    let mut inside = content.expect(SEQUENCE, "name constraints")?.inside();
+    let mut forms = Vec::new();
+    for list in [inside.optional(context(0))?, inside.optional(context(1))?] {
+        let Some(list) = list else { continue };
+        let mut subtrees = list.inside();
+        while !subtrees.is_empty() {
+            let subtree = subtrees.expect(SEQUENCE, "a subtree")?;
+            let form = NameForm::of(&subtree.inside().any("a subtree's base")?);
+            if !forms.contains(&form) {
+                forms.push(form);
+            }
+        }
+    }
+    inside.finish()?;
+    Ok(forms)
 }
