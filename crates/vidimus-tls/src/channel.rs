@@ -11,12 +11,19 @@
 //! # }
 //! ```
 //!
-//! **Connections.** There is at most one current connection; it is opened when a call needs it, with the material of that
-//! moment. When the material changes, another one is opened in the background, new calls move over, and the old one ends
-//! when its last call has. A server that drains (GOAWAY) is left in the same way.
+//! **Connections.** One is opened when a call needs it, with the material of that moment. When the material changes, another
+//! one is opened in the background, new calls move over, and the old one ends when its last call has. A server that drains
+//! (GOAWAY) is left in the same way. A server that limits the calls on a connection (`MAX_CONCURRENT_STREAMS`) gets more
+//! connections when the calls need them, up to [`ChannelBuilder::max_connections`]: no call waits behind a long stream
+//! while another connection may be opened.
+//!
+//! **A server that is no longer trusted** is left at once. When roots or CRLs change, the chain of each live connection is
+//! judged again: one that no longer holds takes no new calls, and is cut after [`ChannelBuilder::withdrawal_grace`]. A
+//! server's certificate that expires ends its connection with a grace of its own
+//! ([`ChannelBuilder::expired_servers`]).
 //!
 //! **A refusal is heard.** A TLS 1.3 client is done before the server has judged its certificate, so a connection counts
-//! only once the server's first HTTP/2 byte has arrived. Until then calls are held, and an alert becomes their
+//! only once the server's first HTTP/2 frame has arrived. Until then calls are held, and an alert becomes their
 //! `UNAVAILABLE`, by its name. The preface is sent first: some servers wait for it.
 //!
 //! **What is sent again.** Only what the server says it never processed: a request that was not written yet, one whose
@@ -44,6 +51,9 @@ mod dispatch;
 mod driver;
 mod failure;
 mod manager;
+mod pool;
+mod shrink;
+mod slots;
 mod socket;
 mod status;
 mod target;

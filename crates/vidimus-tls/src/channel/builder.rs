@@ -12,7 +12,11 @@ use super::target::{Target, TargetError};
 use super::{Channel, ClientTls};
 use crate::clock::Clock;
 use crate::config::{ClientCertificate, ServerVerification};
+use crate::server::ExpiredPeers;
 use crate::watch::MaterialWatch;
+
+/// No timer ticks faster than this, whatever a setting says.
+const SHORTEST_TICK: Duration = Duration::from_millis(1);
 
 /// What calls do while there is no connection and the last attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +51,12 @@ pub(super) struct Config {
     pub(super) waiting: Waiting,
     pub(super) backoff: (Duration, Duration),
     pub(super) rotation_jitter: Duration,
+    pub(super) max_connections: usize,
+    pub(super) surplus_idle: Duration,
+    pub(super) withdrawal_grace: Duration,
+    pub(super) expired_servers: ExpiredPeers,
+    pub(super) expiry_interval: Duration,
+    pub(super) expiry_grace: Duration,
     pub(super) clock: Clock,
 }
 
@@ -90,6 +100,12 @@ pub struct ChannelBuilder {
     waiting: Waiting,
     backoff: (Duration, Duration),
     rotation_jitter: Duration,
+    max_connections: usize,
+    surplus_idle: Duration,
+    withdrawal_grace: Duration,
+    expired_servers: ExpiredPeers,
+    expiry_interval: Duration,
+    expiry_grace: Duration,
     clock: Clock,
 }
 
@@ -104,6 +120,12 @@ impl ChannelBuilder {
             waiting: Waiting::FailFast,
             backoff: (Duration::from_secs(1), Duration::from_secs(120)),
             rotation_jitter: Duration::from_millis(250),
+            max_connections: 8,
+            surplus_idle: Duration::from_secs(30),
+            withdrawal_grace: Duration::from_secs(4),
+            expired_servers: ExpiredPeers::Drain,
+            expiry_interval: Duration::from_secs(5),
+            expiry_grace: Duration::from_secs(35 * 60),
             clock: Clock::system(),
         }
     }
@@ -138,6 +160,45 @@ impl ChannelBuilder {
     /// Default 250 ms.
     pub fn rotation_jitter(mut self, jitter: Duration) -> Self {
         self.rotation_jitter = jitter;
+        self
+    }
+
+    /// How many connections new calls may be spread over when the server limits the calls on each. Default 8.
+    ///
+    /// Beyond that, calls wait for one of the others to end. Connections that only finish their calls don't count.
+    pub fn max_connections(mut self, connections: usize) -> Self {
+        self.max_connections = connections;
+        self
+    }
+
+    /// After how long without a call a connection is closed that is not the only one. Default 30 s, and up to twice that.
+    pub fn surplus_idle(mut self, idle: Duration) -> Self {
+        self.surplus_idle = idle;
+        self
+    }
+
+    /// How long calls may go on that run on a connection whose server is no longer trusted. Default 4 s.
+    pub fn withdrawal_grace(mut self, grace: Duration) -> Self {
+        self.withdrawal_grace = grace;
+        self
+    }
+
+    /// What becomes of a connection whose server's certificate, or one above it, expires while it is open. By default it
+    /// gets no more calls, and those that run may go on for [`Self::expiry_grace`].
+    pub fn expired_servers(mut self, rule: ExpiredPeers) -> Self {
+        self.expired_servers = rule;
+        self
+    }
+
+    /// How often open connections are looked at for expired certificates. Default 5 s.
+    pub fn expiry_interval(mut self, interval: Duration) -> Self {
+        self.expiry_interval = interval;
+        self
+    }
+
+    /// How long calls may go on after the server's certificate has expired. Default 35 minutes.
+    pub fn expiry_grace(mut self, grace: Duration) -> Self {
+        self.expiry_grace = grace;
         self
     }
 
@@ -176,6 +237,12 @@ impl ChannelBuilder {
             waiting: self.waiting,
             backoff: self.backoff,
             rotation_jitter: self.rotation_jitter,
+            max_connections: self.max_connections.max(1),
+            surplus_idle: self.surplus_idle.max(SHORTEST_TICK),
+            withdrawal_grace: self.withdrawal_grace,
+            expired_servers: self.expired_servers,
+            expiry_interval: self.expiry_interval.max(SHORTEST_TICK),
+            expiry_grace: self.expiry_grace,
             clock: self.clock,
         };
         Ok(Channel {

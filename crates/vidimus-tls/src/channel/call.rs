@@ -110,13 +110,14 @@ async fn attempts(
 async fn open(core: &Arc<Core>) -> Result<(CallGuard, SendRequest<CallBody>), Status> {
     loop {
         let connection = core
-            .connection()
+            .take()
             .await
             .map_err(|error| core.unavailable(&error))?;
-        match connection.sender() {
-            Some(sender) => return Ok((CallGuard::new(Arc::clone(core), connection), sender)),
+        let guard = CallGuard::new(Arc::clone(core), connection);
+        match guard.connection().sender() {
+            Some(sender) => return Ok((guard, sender)),
             // It ended between the two looks.
-            None => core.retire(&connection),
+            None => core.retire(guard.connection()),
         }
     }
 }

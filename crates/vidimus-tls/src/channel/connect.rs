@@ -22,11 +22,12 @@ use super::connection::Peer;
 use super::deadline::after;
 use super::dispatch::Dispatch;
 use super::driver::Driver;
+use super::slots::{Freed, Slots, UNTOLD};
 use super::socket;
 use super::target::Target;
 use super::wire::{ByteStream, Wire, WireState};
 use crate::config::{ALPN_H2, ClientCertificate, ServerVerification, client_config};
-use crate::material::Material;
+use crate::material::{Material, Trust};
 
 pub use self::error::{ConnectError, ServerRefusal, Step};
 
@@ -35,23 +36,31 @@ pub(super) struct Connected {
     pub(super) dispatch: Dispatch,
     pub(super) driver: Driver,
     pub(super) wire: Arc<WireState>,
+    pub(super) slots: Arc<Slots>,
     pub(super) peer: Peer,
+    /// What the server was believed by; `None` without TLS.
+    pub(super) trust: Option<Arc<Trust>>,
 }
 
 /// Tries every address in turn, within the connect timeout.
-pub(super) async fn connect(config: &Config) -> Result<Connected, ConnectError> {
+pub(super) async fn connect(
+    config: &Config,
+    freed: &Arc<Freed>,
+) -> Result<Connected, ConnectError> {
     let deadline = after(config.connect_timeout);
     match &config.target {
         Target::Unix(path) => {
-            let attempt = Attempt::new(config, format!("unix:{}", path.display()), deadline);
+            let address = format!("unix:{}", path.display());
+            let attempt = Attempt::new(config, freed, address, deadline);
             attempt.run(Dial::Unix(path.clone())).await
         }
-        Target::Tcp(servers) => connect_tcp(config, servers, deadline).await,
+        Target::Tcp(servers) => connect_tcp(config, freed, servers, deadline).await,
     }
 }
 
 async fn connect_tcp(
     config: &Config,
+    freed: &Arc<Freed>,
     servers: &[(String, u16)],
     deadline: Instant,
 ) -> Result<Connected, ConnectError> {
@@ -73,7 +82,7 @@ async fn connect_tcp(
         let remaining = deadline.saturating_duration_since(Instant::now());
         let share = remaining.checked_div(left).unwrap_or(remaining);
         left = left.saturating_sub(1);
-        let attempt = Attempt::new(config, address.to_string(), after(share));
+        let attempt = Attempt::new(config, freed, address.to_string(), after(share));
         match attempt.run(Dial::Tcp(address)).await {
             Ok(connected) => return Ok(connected),
             Err(error) => keep(error),
@@ -118,6 +127,7 @@ enum Dial {
 /// An attempt on one address.
 struct Attempt<'a> {
     config: &'a Config,
+    freed: &'a Arc<Freed>,
     address: String,
     started: Instant,
     deadline: Instant,
@@ -127,12 +137,14 @@ struct Attempt<'a> {
 struct Secured {
     io: Box<dyn ByteStream>,
     peer: Peer,
+    trust: Option<Arc<Trust>>,
 }
 
 impl<'a> Attempt<'a> {
-    fn new(config: &'a Config, address: String, deadline: Instant) -> Self {
+    fn new(config: &'a Config, freed: &'a Arc<Freed>, address: String, deadline: Instant) -> Self {
         Self {
             config,
+            freed,
             address,
             started: Instant::now(),
             deadline,
@@ -177,6 +189,7 @@ impl<'a> Attempt<'a> {
             Protection::None => Ok(Secured {
                 io: Box::new(socket),
                 peer: Peer::unverified(self.address.clone()),
+                trust: None,
             }),
             Protection::Tls {
                 watch,
@@ -238,18 +251,21 @@ impl<'a> Attempt<'a> {
         Ok(Secured {
             io: Box::new(io),
             peer,
+            trust: Some(Arc::clone(material.trust())),
         })
     }
 
-    /// Sends the preface, and runs the connection until the server's first byte or its end.
+    /// Sends the preface, and runs the connection until the server's first frame or its end.
     async fn speak(&self, secured: Secured) -> Result<Connected, ConnectError> {
         let address = || self.address.clone();
         let (wire, state) = Wire::new(secured.io);
-        let mut driver = Driver::default();
+        let slots = Arc::new(Slots::new(Arc::clone(self.freed)));
+        let mut driver = Driver::new(Arc::clone(&slots));
         let handshake = http2::Builder::new(driver.executor())
+            .initial_max_send_streams(UNTOLD)
             .handshake(TokioIo::new(wire))
             .await;
-        let (sender, connection) = match (handshake, state.error()) {
+        let (sender, requests) = match (handshake, state.error()) {
             (Ok(pair), _) => pair,
             (Err(_), Some(error)) => {
                 return Err(ConnectError::Refused {
@@ -265,35 +281,34 @@ impl<'a> Attempt<'a> {
             }
         };
         let dispatch = Dispatch::new(sender);
-        let closer = dispatch.closer();
-        driver.add(async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(error = %error, "connection ended");
-            }
-            closer.close();
-        });
+        driver.take_requests(requests, dispatch.closer());
         let accepted = poll_fn(|cx| {
-            let ended = Pin::new(&mut driver).poll(cx).is_ready();
-            if ended {
+            if Pin::new(&mut driver).poll(cx).is_ready() {
                 Poll::Ready(false)
-            } else if state.heard() {
+            } else if slots.are_known() {
                 Poll::Ready(true)
             } else {
                 Poll::Pending
             }
         });
         if accepted.await {
-            Ok(Connected {
+            return Ok(Connected {
                 dispatch,
                 driver,
                 wire: state,
+                slots,
                 peer: secured.peer,
-            })
-        } else {
-            Err(ConnectError::Refused {
-                address: address(),
-                source: state.error().map(ServerRefusal),
-            })
+                trust: secured.trust,
+            });
         }
+        Err(match state.error() {
+            None if state.heard() && !slots.are_known() => {
+                ConnectError::NotHttp2 { address: address() }
+            }
+            error => ConnectError::Refused {
+                address: address(),
+                source: error.map(ServerRefusal),
+            },
+        })
     }
 }

@@ -1,17 +1,21 @@
 //! One live connection, as calls and status pages see it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use hyper::client::conn::http2::SendRequest;
 use serde::Serialize;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
 
 use super::body::CallBody;
 use super::connect::Connected;
 use super::core::Core;
 use super::dispatch::Dispatch;
 use super::driver::Driver;
+use super::slots::Slots;
 use super::wire::WireState;
 use crate::clock::serialize_time;
 use crate::config::ClientCertificate;
@@ -25,8 +29,7 @@ pub(super) struct Peer {
     address: String,
     generation: Option<u64>,
     presented: Option<Fingerprint>,
-    anchor: Option<Fingerprint>,
-    server: Option<Arc<CertificateIdentity>>,
+    chain: Option<VerifiedChain>,
 }
 
 impl Peer {
@@ -36,8 +39,7 @@ impl Peer {
             address,
             generation: None,
             presented: None,
-            anchor: None,
-            server: None,
+            chain: None,
         }
     }
 
@@ -55,8 +57,7 @@ impl Peer {
             address,
             generation: Some(material.generation()),
             presented,
-            anchor: chain.anchor(),
-            server: Some(Arc::clone(chain.identity())),
+            chain: Some(chain.clone()),
         }
     }
 }
@@ -79,6 +80,8 @@ pub struct ConnectionStatus {
     pub anchor: Option<Fingerprint>,
     /// The server's certificate, believed only if there is an anchor; `None` without TLS.
     pub server: Option<CertificateIdentity>,
+    /// Whether its server is no longer trusted: it is cut within seconds.
+    pub withdrawn: bool,
     /// Calls that have begun and not ended.
     pub calls_in_flight: u64,
     /// Calls that have begun, resends included.
@@ -96,9 +99,17 @@ pub(super) struct Connection {
     wire: Arc<WireState>,
     peer: Peer,
     since: SystemTime,
+    slots: Arc<Slots>,
     retired: AtomicBool,
-    calls: AtomicU64,
-    in_flight: AtomicU64,
+    withdrawn: AtomicBool,
+    /// The anchor by which the server's chain holds at present; changes when it is judged again.
+    anchor: Mutex<Option<Fingerprint>>,
+    /// When it is cut, whatever runs on it.
+    deadline: watch::Sender<Option<Instant>>,
+    /// Why it will be.
+    reason: OnceLock<String>,
+    /// The calls it had begun when somebody last looked whether it is needed.
+    calls_seen: Mutex<u64>,
 }
 
 impl Connection {
@@ -108,17 +119,23 @@ impl Connection {
             dispatch,
             driver,
             wire,
+            slots,
             peer,
+            trust: _,
         } = connected;
         let connection = Self {
             id,
             dispatch,
             wire,
+            anchor: Mutex::new(peer.chain.as_ref().and_then(VerifiedChain::anchor)),
             peer,
             since,
+            slots,
             retired: AtomicBool::new(false),
-            calls: AtomicU64::new(0),
-            in_flight: AtomicU64::new(0),
+            withdrawn: AtomicBool::new(false),
+            deadline: watch::Sender::new(None),
+            reason: OnceLock::new(),
+            calls_seen: Mutex::new(0),
         };
         (Arc::new(connection), driver)
     }
@@ -139,6 +156,20 @@ impl Connection {
         &self.wire
     }
 
+    pub(super) fn slots(&self) -> &Slots {
+        &self.slots
+    }
+
+    /// The server's chain; `None` without TLS, and where anybody is believed.
+    pub(super) fn verified(&self) -> Option<&VerifiedChain> {
+        let chain = self.peer.chain.as_ref();
+        chain.filter(|chain| chain.anchor().is_some())
+    }
+
+    pub(super) fn set_anchor(&self, anchor: Option<Fingerprint>) {
+        *self.anchor.lock().unwrap_or_else(PoisonError::into_inner) = anchor;
+    }
+
     /// For sending one request, if it still takes any.
     pub(super) fn sender(&self) -> Option<SendRequest<CallBody>> {
         self.dispatch.sender()
@@ -154,23 +185,90 @@ impl Connection {
         self.retired.store(true, Ordering::Release);
     }
 
-    pub(super) fn status(&self, current: bool) -> ConnectionStatus {
+    /// Ends it no later than `at`; the first reason and the earliest moment count.
+    pub(super) fn end(&self, reason: String, at: Instant) {
+        let _first = self.reason.set(reason);
+        self.deadline.send_modify(|deadline| {
+            *deadline = Some(deadline.map_or(at, |before| before.min(at)));
+        });
+    }
+
+    /// The same because its server is no longer trusted.
+    pub(super) fn withdraw(&self, reason: String, at: Instant) {
+        self.retire();
+        self.withdrawn.store(true, Ordering::Release);
+        self.end(reason, at);
+    }
+
+    pub(super) fn is_withdrawn(&self) -> bool {
+        self.withdrawn.load(Ordering::Acquire)
+    }
+
+    /// Whether it has a moment at which it ends.
+    pub(super) fn is_ending(&self) -> bool {
+        self.deadline.borrow().is_some()
+    }
+
+    /// Why it was cut, once it has been.
+    pub(super) fn cut_reason(&self) -> Option<&str> {
+        let cut = self
+            .deadline
+            .borrow()
+            .is_some_and(|at| at <= Instant::now());
+        self.reason.get().filter(|_| cut).map(String::as_str)
+    }
+
+    /// Waits for the moment at which it ends, without keeping it alive.
+    pub(super) fn ended(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut deadline = self.deadline.subscribe();
+        async move {
+            let mut held = true;
+            loop {
+                let at = *deadline.borrow_and_update();
+                let cut = async {
+                    match at {
+                        Some(at) => sleep_until(at).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                tokio::select! {
+                    () = cut => return,
+                    changed = deadline.changed(), if held => held = changed.is_ok(),
+                }
+            }
+        }
+    }
+
+    /// Whether it has carried no call since the last time this was asked.
+    pub(super) fn is_unused(&self) -> bool {
+        let mut seen = self
+            .calls_seen
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *seen, self.slots.calls());
+        before == *seen && self.slots.taken() == 0
+    }
+
+    pub(super) fn status(&self) -> ConnectionStatus {
+        let chain = self.peer.chain.as_ref();
         ConnectionStatus {
             id: self.id,
             address: self.peer.address.clone(),
-            current,
+            current: self.is_usable(),
             generation: self.peer.generation,
             presented: self.peer.presented,
-            anchor: self.peer.anchor,
-            server: self.peer.server.as_deref().cloned(),
-            calls_in_flight: self.in_flight.load(Ordering::Relaxed),
-            calls: self.calls.load(Ordering::Relaxed),
+            anchor: *self.anchor.lock().unwrap_or_else(PoisonError::into_inner),
+            server: chain.map(|chain| CertificateIdentity::clone(chain.identity())),
+            withdrawn: self.is_withdrawn(),
+            calls_in_flight: u64::try_from(self.slots.taken()).unwrap_or(u64::MAX),
+            calls: self.slots.calls(),
             since: self.since,
         }
     }
 }
 
-/// A call in flight: keeps its connection and the channel's background work alive until its answer has ended.
+/// A call in flight: has a slot, and keeps its connection and the channel's background work alive until its answer has
+/// ended.
 #[derive(Debug)]
 pub(super) struct CallGuard {
     connection: Arc<Connection>,
@@ -178,9 +276,8 @@ pub(super) struct CallGuard {
 }
 
 impl CallGuard {
+    /// For a connection on which a slot was taken.
     pub(super) fn new(core: Arc<Core>, connection: Arc<Connection>) -> Self {
-        connection.calls.fetch_add(1, Ordering::Relaxed);
-        connection.in_flight.fetch_add(1, Ordering::Relaxed);
         Self { connection, core }
     }
 
@@ -195,6 +292,6 @@ impl CallGuard {
 
 impl Drop for CallGuard {
     fn drop(&mut self) {
-        self.connection.in_flight.fetch_sub(1, Ordering::Relaxed);
+        self.connection.slots.give_back();
     }
 }

@@ -1,9 +1,8 @@
-//! What all clones of a channel share: the current connection, and how to get one.
+//! What all clones of a channel share: the connections, and how to get one.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -15,6 +14,7 @@ use super::connect::ConnectError;
 use super::connection::Connection;
 use super::failure;
 use super::manager;
+use super::pool::Pool;
 use super::status::{ChannelState, ChannelStatus, Counting};
 use super::target::Target;
 
@@ -41,47 +41,19 @@ pub(super) struct Renewal {
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) config: Config,
-    current: ArcSwapOption<Connection>,
+    pub(super) pool: Pool,
     phase: watch::Sender<Phase>,
     demand: Notify,
     renewal: watch::Sender<Renewal>,
-    connections: Mutex<Vec<Weak<Connection>>>,
     pub(super) counting: Counting,
     pub(super) closing: CancellationToken,
 }
 
 impl Shared {
-    /// The current connection, if new calls may use it.
-    pub(super) fn usable(&self) -> Option<Arc<Connection>> {
-        self.current
-            .load_full()
-            .filter(|connection| connection.is_usable())
-    }
-
-    /// Moves new calls to this connection. The one before ends with its last call.
-    pub(super) fn install(&self, connection: Arc<Connection>) {
-        let mut connections = self
-            .connections
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        connections.retain(|connection| connection.strong_count() > 0);
-        connections.push(Arc::downgrade(&connection));
-        drop(connections);
-        self.current.store(Some(connection));
+    /// Lets new calls use this connection.
+    pub(super) fn install(&self, connection: &Arc<Connection>) {
+        self.pool.add(connection);
         self.set_phase(Phase::Ready);
-    }
-
-    /// Gives this connection no more calls.
-    pub(super) fn retire(&self, connection: &Arc<Connection>) {
-        connection.retire();
-        let was_current = self.current.load();
-        if was_current
-            .as_ref()
-            .is_some_and(|current| Arc::ptr_eq(current, connection))
-        {
-            // Another connection may have been installed in between; that one stays.
-            let _previous = self.current.compare_and_swap(&was_current, None);
-        }
     }
 
     pub(super) fn set_phase(&self, phase: Phase) {
@@ -90,13 +62,6 @@ impl Shared {
 
     pub(super) fn phase(&self) -> Phase {
         self.phase.borrow().clone()
-    }
-
-    /// Lets go of the current connection.
-    pub(super) fn clear(&self) {
-        if let Some(connection) = self.current.swap(None) {
-            connection.retire();
-        }
     }
 
     /// Which connections are to be replaced, and how it went.
@@ -110,24 +75,14 @@ impl Shared {
             .send_modify(|renewal| renewal.failure = Some(error));
     }
 
+    /// Asks for a connection.
+    pub(super) fn demand(&self) {
+        self.demand.notify_one();
+    }
+
     /// Waits until a call needs a connection.
     pub(super) async fn demanded(&self) {
         self.demand.notified().await;
-    }
-
-    /// The live connection with this id.
-    pub(super) fn find(&self, id: u64) -> Option<Arc<Connection>> {
-        self.live()
-            .into_iter()
-            .find(|connection| connection.id() == id)
-    }
-
-    fn live(&self) -> Vec<Arc<Connection>> {
-        let connections = self
-            .connections
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        connections.iter().filter_map(Weak::upgrade).collect()
     }
 }
 
@@ -142,11 +97,10 @@ impl Core {
     pub(super) fn start(config: Config, runtime: &Handle) -> Self {
         let shared = Arc::new(Shared {
             config,
-            current: ArcSwapOption::empty(),
+            pool: Pool::default(),
             phase: watch::Sender::new(Phase::Idle),
             demand: Notify::new(),
             renewal: watch::Sender::default(),
-            connections: Mutex::new(Vec::new()),
             counting: Counting::default(),
             closing: CancellationToken::new(),
         });
@@ -170,19 +124,42 @@ impl Core {
         &self.shared.counting
     }
 
+    /// Gives this connection no more calls.
     pub(super) fn retire(&self, connection: &Arc<Connection>) {
-        self.shared.retire(connection);
+        self.shared.pool.retire(connection);
+    }
+
+    /// A connection that the server has accepted, with a slot taken on it, waiting for one if need be.
+    pub(super) async fn take(&self) -> Result<Arc<Connection>, Arc<ConnectError>> {
+        let pool = &self.shared.pool;
+        loop {
+            if let Some(connection) = pool.take() {
+                return Ok(connection);
+            }
+            self.connection().await?;
+            // There is one; if none has a free slot, another one is asked for, and the first slot is taken wherever it is.
+            let taken = pool.freed().wait(|| {
+                pool.take().map(Some).or_else(|| {
+                    self.shared.demand();
+                    // Without any connection, the reason why is what the caller wants to hear.
+                    pool.newest().is_none().then_some(None)
+                })
+            });
+            if let Some(connection) = taken.await {
+                return Ok(connection);
+            }
+        }
     }
 
     /// A connection that the server has accepted, waiting for one if need be.
     pub(super) async fn connection(&self) -> Result<Arc<Connection>, Arc<ConnectError>> {
-        if let Some(connection) = self.shared.usable() {
+        if let Some(connection) = self.shared.pool.newest() {
             return Ok(connection);
         }
         let mut phase = self.shared.phase.subscribe();
         loop {
             let seen = phase.borrow_and_update().clone();
-            if let Some(connection) = self.shared.usable() {
+            if let Some(connection) = self.shared.pool.newest() {
                 return Ok(connection);
             }
             match seen {
@@ -192,16 +169,16 @@ impl Core {
                 }
                 Phase::Failing(_) | Phase::Connecting | Phase::Idle | Phase::Ready => {}
             }
-            self.shared.demand.notify_one();
+            self.shared.demand();
             if phase.changed().await.is_err() {
                 return Err(Arc::new(ConnectError::Closed));
             }
         }
     }
 
-    /// Replaces the current connection by a new one; calls move over when the new one serves.
+    /// Replaces the connections by a new one; calls move over when the new one serves.
     pub(super) async fn reconnect(&self) -> Result<(), Arc<ConnectError>> {
-        let Some(before) = self.shared.usable().map(|connection| connection.id()) else {
+        let Some(before) = self.shared.pool.newest().map(|newest| newest.id()) else {
             return self.connection().await.map(drop);
         };
         let mut phase = self.shared.phase.subscribe();
@@ -213,11 +190,11 @@ impl Core {
         loop {
             let seen = phase.borrow_and_update().clone();
             let failure = renewal.borrow_and_update().failure.clone();
-            match (self.shared.usable(), seen) {
-                (Some(current), _) if current.id() > before => return Ok(()),
+            match (self.shared.pool.newest(), seen) {
+                (Some(newest), _) if newest.id() > before => return Ok(()),
                 (_, Phase::Closed) => return Err(Arc::new(ConnectError::Closed)),
                 (None, Phase::Failing(error)) => return Err(error),
-                (None, _) => self.shared.demand.notify_one(),
+                (None, _) => self.shared.demand(),
                 (Some(_), _) => {}
             }
             if let Some(error) = failure {
@@ -236,28 +213,24 @@ impl Core {
 
     pub(super) fn status(&self) -> ChannelStatus {
         let config = self.config();
-        let current = self.shared.usable().map(|connection| connection.id());
+        let pool = &self.shared.pool;
         let state = match self.shared.phase() {
             Phase::Closed => ChannelState::Closed,
             Phase::Connecting => ChannelState::Connecting,
             Phase::Failing(_) => ChannelState::Failing,
-            Phase::Ready if current.is_some() => ChannelState::Ready,
+            Phase::Ready if pool.newest().is_some() => ChannelState::Ready,
             Phase::Idle | Phase::Ready => ChannelState::Idle,
         };
         let generation = match &config.protection {
             Protection::None => None,
             Protection::Tls { watch, .. } => Some(watch.current().generation()),
         };
-        let live = self.shared.live();
         ChannelStatus {
             target: config.target.to_string(),
             server_name: config.server_name.to_str().into_owned(),
             state,
             generation,
-            connections: live
-                .iter()
-                .map(|each| each.status(current == Some(each.id())))
-                .collect(),
+            connections: pool.live().iter().map(|each| each.status()).collect(),
             counters: self.shared.counting.snapshot(),
         }
     }

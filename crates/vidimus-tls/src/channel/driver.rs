@@ -11,9 +11,19 @@ use std::task::{Context, Poll};
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
+use hyper::client::conn::http2::Connection;
 use hyper::rt::Executor;
+use hyper_util::rt::TokioIo;
+
+use super::body::CallBody;
+use super::dispatch::Closer;
+use super::slots::Slots;
+use super::wire::Wire;
 
 type Part = BoxFuture<'static, ()>;
+
+/// hyper's part that takes requests.
+type Requests = Connection<TokioIo<Wire>, CallBody, DriverExecutor>;
 
 /// Parts that were handed over since the driver looked last.
 #[derive(Default)]
@@ -34,27 +44,50 @@ impl Inbox {
 }
 
 /// Runs the parts of one connection; ready when none is left.
-#[derive(Default)]
 pub(super) struct Driver {
+    requests: Option<(Requests, Closer)>,
     parts: FuturesUnordered<Part>,
     inbox: Arc<Inbox>,
+    slots: Arc<Slots>,
 }
 
 impl Driver {
+    pub(super) fn new(slots: Arc<Slots>) -> Self {
+        Self {
+            requests: None,
+            parts: FuturesUnordered::new(),
+            inbox: Arc::default(),
+            slots,
+        }
+    }
+
     /// What hyper hands its parts to.
     pub(super) fn executor(&self) -> DriverExecutor {
         DriverExecutor(Arc::downgrade(&self.inbox))
     }
 
-    pub(super) fn add(&self, part: impl Future<Output = ()> + Send + 'static) {
-        self.parts.push(Box::pin(part));
+    /// Runs this, too, and lets go of the connection's sender at its end.
+    pub(super) fn take_requests(&mut self, requests: Requests, closer: Closer) {
+        self.requests = Some((requests, closer));
     }
-}
 
-impl Future for Driver {
-    type Output = ();
+    fn poll_requests(&mut self, cx: &mut Context<'_>) {
+        let Some((requests, _)) = &mut self.requests else {
+            return;
+        };
+        let Poll::Ready(outcome) = Pin::new(requests).poll(cx) else {
+            return;
+        };
+        if let Err(error) = outcome {
+            tracing::debug!(error = %error, "connection ended");
+        }
+        if let Some((requests, closer)) = self.requests.take() {
+            self.slots.set_limit(requests.current_max_send_streams());
+            closer.close();
+        }
+    }
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_parts(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             let arrived = self.inbox.take();
             self.parts.extend(arrived);
@@ -64,6 +97,23 @@ impl Future for Driver {
                 continue;
             }
             return progress.map(|_none_left| ());
+        }
+    }
+}
+
+impl Future for Driver {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_requests(cx);
+        let parts = self.poll_parts(cx);
+        match &self.requests {
+            // The parts may have read what the server's limit is now.
+            Some((requests, _)) => {
+                self.slots.set_limit(requests.current_max_send_streams());
+                Poll::Pending
+            }
+            None => parts,
         }
     }
 }

@@ -64,10 +64,11 @@ pub(super) fn broken_off(target: &Target, connection: &Connection, error: hyper:
         Some(h2) if h2.is_reset() => h2.reason().map_or(Code::Unavailable, reset_code),
         _ => Code::Unavailable,
     };
-    let reason = match connection.wire().error() {
+    let reason = match (connection.cut_reason(), connection.wire().error()) {
+        (Some(reason), _) => reason.to_owned(),
         // What hyper makes of a broken connection says less than how it broke.
-        Some(wire) if code == Code::Unavailable => chain(&wire),
-        _ => chain(&error),
+        (None, Some(wire)) if code == Code::Unavailable => chain(&wire),
+        (None, _) => chain(&error),
     };
     let mut status = Status::new(
         code,

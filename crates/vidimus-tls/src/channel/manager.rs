@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 
 use super::backoff::{Backoff, random_up_to};
 use super::builder::Protection;
@@ -13,11 +13,14 @@ use super::connection::Connection;
 use super::core::{Phase, Renewal, Shared};
 use super::deadline::after;
 use super::failure;
+use super::shrink;
 use super::status::Counting;
 use crate::material::Material;
 
 /// How often the server may hang up on an attempt, without a reason, before it counts as failed.
 const MAX_HANG_UPS: u32 = 2;
+/// How often trust may move on during an attempt before it counts as failed.
+const MAX_OVERTAKEN: u32 = 2;
 
 /// Runs until the channel is closed and its last connection has ended.
 pub(super) async fn run(shared: Arc<Shared>) {
@@ -26,6 +29,9 @@ pub(super) async fn run(shared: Arc<Shared>) {
         Protection::Tls { watch, .. } => Some(watch.subscribe()),
     };
     let (initial, max) = shared.config.backoff;
+    let mut surplus = interval(shared.config.surplus_idle);
+    surplus.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let state = Arc::clone(&shared);
     let mut manager = Manager {
         material,
         renewals: shared.renewals(),
@@ -34,10 +40,15 @@ pub(super) async fn run(shared: Arc<Shared>) {
         retry_at: Instant::now(),
         rotate_at: None,
         backoff: Backoff::new(initial, max),
+        surplus,
         last_id: 0,
         shared,
     };
-    manager.run().await;
+    tokio::select! {
+        () = manager.run() => {}
+        // On its own, so that no attempt to connect and no closing holds it up.
+        never = shrink::follow(&state) => match never {},
+    }
 }
 
 struct Manager {
@@ -47,13 +58,15 @@ struct Manager {
     renewals: watch::Receiver<Renewal>,
     /// The connections; each ends with its id.
     drivers: JoinSet<u64>,
-    /// A call waits for a connection.
+    /// A call waits for a connection, or for another one.
     demanded: bool,
     /// No attempt before this.
     retry_at: Instant,
     /// When to open a connection with newer material.
     rotate_at: Option<Instant>,
     backoff: Backoff,
+    /// When to look whether all connections are needed.
+    surplus: Interval,
     last_id: u64,
 }
 
@@ -75,29 +88,28 @@ impl Manager {
         };
         let closed = closing.run_until_cancelled(working).await;
         debug_assert!(closed.is_none(), "the work itself never ends");
-        self.shared.clear();
+        self.shared.pool.clear();
         self.shared.set_phase(Phase::Closed);
         while self.drivers.join_next().await.is_some() {}
     }
 
     fn next_task(&mut self) -> Task {
         let now = Instant::now();
-        let Some(current) = self.shared.usable() else {
+        let usable = self.shared.pool.usable();
+        if usable.is_empty() {
             self.rotate_at = None;
-            if now < self.retry_at {
-                return Task::Wait(Some(self.retry_at));
-            }
-            if self.demanded {
-                return Task::Connect;
-            }
-            if let Phase::Failing(_) | Phase::Ready = self.shared.phase() {
-                // Wakes the calls that wait through failures, so that they ask again.
-                self.shared.set_phase(Phase::Idle);
-            }
-            return Task::Wait(None);
-        };
+            return self.first_connection(now);
+        }
+        let full = usable.iter().all(|each| each.slots().are_full());
+        self.demanded &= full;
+        let stale = usable.iter().any(|each| self.is_stale(each));
+        // What comes next has new material, so it makes room for whoever waits.
+        let room = usable.len() < self.shared.config.max_connections || stale;
+        if self.demanded && room {
+            return self.attempt(now);
+        }
         self.demanded = false;
-        if !self.is_stale(&current) {
+        if !stale {
             self.rotate_at = None;
             return Task::Wait(None);
         }
@@ -107,6 +119,27 @@ impl Manager {
             .get_or_insert_with(|| after(random_up_to(jitter)));
         if now < at {
             Task::Wait(Some(at))
+        } else {
+            Task::Connect
+        }
+    }
+
+    /// What to do while there is no connection.
+    fn first_connection(&self, now: Instant) -> Task {
+        if now < self.retry_at || self.demanded {
+            return self.attempt(now);
+        }
+        if let Phase::Failing(_) | Phase::Ready = self.shared.phase() {
+            // Wakes the calls that wait through failures, so that they ask again.
+            self.shared.set_phase(Phase::Idle);
+        }
+        Task::Wait(None)
+    }
+
+    /// An attempt as soon as the last failure allows it.
+    fn attempt(&self, now: Instant) -> Task {
+        if now < self.retry_at {
+            Task::Wait(Some(self.retry_at))
         } else {
             Task::Connect
         }
@@ -148,53 +181,101 @@ impl Manager {
                 }
             }
             Some(ended) = self.drivers.join_next() => {
-                let connection = ended.ok().and_then(|id| self.shared.find(id));
+                let connection = ended.ok().and_then(|id| self.shared.pool.find(id));
                 if let Some(connection) = connection {
-                    self.shared.retire(&connection);
+                    self.shared.pool.retire(&connection);
                 }
             }
+            _now = self.surplus.tick() => self.close_surplus(),
             () = timer => {}
         }
     }
 
-    async fn connect(&mut self) {
-        if self.shared.usable().is_none() {
-            self.shared.set_phase(Phase::Connecting);
-        }
-        let mut hang_ups: u32 = 0;
-        loop {
-            match connect::connect(&self.shared.config).await {
-                Ok(connected) => return self.connected(connected),
-                // Nothing was sent yet, so nobody has to fail because a server was replaced at this very moment.
-                Err(error) if error.is_hang_up() && hang_ups < MAX_HANG_UPS => {
-                    hang_ups = hang_ups.saturating_add(1);
-                    self.shared.counting.connect_failed(failure::chain(&error));
-                }
-                Err(error) => return self.failed(error),
+    /// Closes what a burst of calls needed and nobody needs any more. The first connection stays.
+    fn close_surplus(&self) {
+        for connection in self.shared.pool.usable().iter().skip(1) {
+            if connection.is_unused() {
+                self.shared.pool.retire(connection);
             }
         }
     }
 
-    fn connected(&mut self, connected: Connected) {
-        self.last_id = self.last_id.saturating_add(1);
-        let (connection, driver) =
-            Connection::new(self.last_id, connected, self.shared.config.clock.now());
+    async fn connect(&mut self) {
+        if self.shared.pool.newest().is_none() {
+            self.shared.set_phase(Phase::Connecting);
+        }
+        let (mut hang_ups, mut overtaken): (u32, u32) = (0, 0);
+        loop {
+            let shared = &self.shared;
+            let attempt = connect::connect(&shared.config, shared.pool.freed()).await;
+            let error = match attempt.and_then(|connected| self.connected(connected)) {
+                Ok(()) => return,
+                Err(error) => error,
+            };
+            // Nothing was sent yet, so nobody has to fail because a server or its root was replaced at this very moment.
+            let again = match error {
+                ConnectError::Overtaken { .. } => &mut overtaken,
+                _ if error.is_hang_up() => &mut hang_ups,
+                _ => return self.failed(error),
+            };
+            *again = again.saturating_add(1);
+            if hang_ups > MAX_HANG_UPS || overtaken > MAX_OVERTAKEN {
+                return self.failed(error);
+            }
+            self.shared.counting.connect_failed(failure::chain(&error));
+        }
+    }
+
+    /// Takes a new connection into use, and gives the ones that it replaces no more calls.
+    fn connected(&mut self, connected: Connected) -> Result<(), ConnectError> {
+        let id = self.last_id.saturating_add(1);
+        let trust = connected.trust.clone();
+        let config = &self.shared.config;
+        let (connection, driver) = Connection::new(id, connected, config.clock.now());
+        // The order matters: from here on every change of trust finds it, and the changes before are looked at now.
+        self.shared.pool.register(&connection);
+        if let (Some(trust), Protection::Tls { watch, .. }) = (trust, &config.protection) {
+            let now = watch.current();
+            if !Arc::ptr_eq(&trust, now.trust()) {
+                shrink::judge_again(config, &connection, now.trust()).map_err(|source| {
+                    ConnectError::Overtaken {
+                        address: connection.address().to_owned(),
+                        source,
+                    }
+                })?;
+            }
+        }
         tracing::debug!(
-            target = %self.shared.config.target,
+            target = %config.target,
             address = connection.address(),
             generation = connection.generation(),
             "connected"
         );
-        let id = connection.id();
+        self.last_id = id;
+        let ended = connection.ended();
         self.drivers.spawn(async move {
-            driver.await;
+            tokio::select! {
+                () = driver => {}
+                () = ended => {}
+            }
             id
         });
         Counting::add(&self.shared.counting.connects);
         self.backoff.reset();
         self.demanded = false;
         self.rotate_at = None;
-        self.shared.install(connection);
+        self.shared.install(&connection);
+        for before in self.shared.pool.usable() {
+            if self.is_replaced_by(&before, &connection) {
+                self.shared.pool.retire(&before);
+            }
+        }
+        Ok(())
+    }
+
+    fn is_replaced_by(&self, before: &Connection, new: &Connection) -> bool {
+        let renewed = before.id() <= self.renewals.borrow().through && before.id() < new.id();
+        renewed || before.generation() < new.generation()
     }
 
     fn failed(&mut self, error: ConnectError) {
@@ -210,8 +291,8 @@ impl Manager {
         self.shared.counting.connect_failed(reason);
         self.retry_at = again;
         let error = Arc::new(error);
-        if self.shared.usable().is_some() {
-            // The connection before goes on serving.
+        if self.shared.pool.newest().is_some() {
+            // The connections before go on serving.
             self.rotate_at = Some(again);
         } else {
             self.demanded = false;

@@ -56,6 +56,10 @@ pub struct Counters {
     pub last_connect_failure: Option<String>,
     /// Requests sent again.
     pub resends: u64,
+    /// Connections ended because their server's certificate had expired.
+    pub expired: u64,
+    /// Connections ended because their server was no longer trusted.
+    pub withdrawn: u64,
 }
 
 /// The counters while they count.
@@ -65,6 +69,8 @@ pub(super) struct Counting {
     pub(super) connects: AtomicU64,
     pub(super) connect_failures: AtomicU64,
     pub(super) resends: AtomicU64,
+    pub(super) expired: AtomicU64,
+    pub(super) withdrawn: AtomicU64,
     last_connect_failure: Mutex<Option<String>>,
 }
 
@@ -93,6 +99,8 @@ impl Counting {
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone(),
             resends: read(&self.resends),
+            expired: read(&self.expired),
+            withdrawn: read(&self.withdrawn),
         }
     }
 }

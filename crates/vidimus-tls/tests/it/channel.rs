@@ -7,6 +7,7 @@ mod drain;
 mod resend;
 mod rotation;
 mod server;
+mod shrink;
 mod target;
 mod trust;
 

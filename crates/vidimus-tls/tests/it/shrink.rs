@@ -127,7 +127,7 @@ async fn a_chain_that_holds_along_another_path_stays() {
 }
 
 /// Another certificate for the root's name and key, made by openssl.
-fn renew(root: &Authority, dir: &std::path::Path) -> String {
+pub(crate) fn renew(root: &Authority, dir: &std::path::Path) -> String {
     let (key, certificate) = (dir.join("root.key"), dir.join("root.crt"));
     #[expect(
         clippy::disallowed_methods,

@@ -77,6 +77,20 @@ pub enum ConnectError {
         /// The host.
         host: String,
     },
+    /// The server's first bytes are something else than HTTP/2.
+    #[error("{address}: server does not speak HTTP/2")]
+    NotHttp2 {
+        /// The server's address.
+        address: String,
+    },
+    /// Trust moved on while the connection was made, and its server is not trusted any more.
+    #[error("{address}: certificate of the server refused, since trust has changed meanwhile")]
+    Overtaken {
+        /// The server's address.
+        address: String,
+        /// Why.
+        source: Refusal,
+    },
     /// The server ended the connection instead of accepting it, usually because of our certificate.
     #[error("{address}: server refused the connection")]
     Refused {
@@ -144,10 +158,11 @@ impl ConnectError {
                 Step::Resolve
             }
             Self::Connect { .. } => Step::Connect,
-            Self::Alpn { .. } | Self::Handshake { .. } | Self::ServerCertificate { .. } => {
-                Step::Handshake
-            }
-            Self::Http2 { .. } | Self::Refused { .. } => Step::FirstByte,
+            Self::Alpn { .. }
+            | Self::Handshake { .. }
+            | Self::Overtaken { .. }
+            | Self::ServerCertificate { .. } => Step::Handshake,
+            Self::Http2 { .. } | Self::NotHttp2 { .. } | Self::Refused { .. } => Step::FirstByte,
             Self::TimedOut { step, .. } => *step,
         }
     }
