@@ -22,11 +22,14 @@ pub mod clock;
 pub mod config;
 pub mod danger;
 pub mod events;
+#[cfg(feature = "axum")]
+mod extract;
 pub mod identity;
 pub mod material;
 pub mod peers;
 pub mod policy;
 pub mod posture;
+pub mod runtime;
 pub mod server;
 pub mod verify;
 pub mod watch;

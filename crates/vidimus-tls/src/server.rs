@@ -8,20 +8,21 @@
 //! use tokio_util::sync::CancellationToken;
 //! use vidimus_tls::material::{MaterialFiles, Usage};
 //! use vidimus_tls::policy::AllowList;
+//! use vidimus_tls::runtime::Runtime;
 //! use vidimus_tls::server::{Security, Server};
-//! use vidimus_tls::watch::{MaterialWatch, WatchOptions};
+//! use vidimus_tls::watch::WatchOptions;
 //!
 //! # async fn example(routes: tonic::service::Routes) -> Result<(), Box<dyn std::error::Error>> {
+//! let mut runtime = Runtime::new();
 //! let files = MaterialFiles::in_dir("/etc/example/tls"); // tls.crt, tls.key, ca.crt
-//! let (material, driver) = MaterialWatch::start(files, Usage::Server, WatchOptions::default()).await?;
+//! let material = runtime.material(files, Usage::Server, WatchOptions::default()).await?;
 //! let server = Server::builder(Security::mutual(material))
 //!     .allow_list(AllowList::parse("manager.example"))
 //!     .build();
 //! let listener = tokio::net::TcpListener::bind("0.0.0.0:9443").await?;
 //! let stop = CancellationToken::new(); // cancel it to drain
-//! let serving = server.serve(listener.into(), routes, stop.clone());
-//! let (drained, ()) = tokio::join!(serving, driver.run(stop));
-//! println!("{:?}", drained?);
+//! let drained = runtime.run_while(server.serve(listener.into(), routes, stop)).await?;
+//! println!("{drained:?}");
 //! # Ok(())
 //! # }
 //! ```

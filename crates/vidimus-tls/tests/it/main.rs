@@ -9,6 +9,8 @@ mod channel;
 #[cfg(test)]
 mod drain;
 #[cfg(test)]
+mod examples;
+#[cfg(test)]
 mod foreign;
 #[cfg(test)]
 mod http1;

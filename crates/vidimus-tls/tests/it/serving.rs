@@ -84,10 +84,7 @@ impl Serving {
 
 /// Answers with the protocol's version and the caller's name.
 pub(crate) fn whoami() -> axum::Router {
-    async fn whoami(
-        version: http::Version,
-        axum::Extension(peer): axum::Extension<PeerIdentity>,
-    ) -> String {
+    async fn whoami(version: http::Version, peer: PeerIdentity) -> String {
         format!("{version:?} {}", peer.label())
     }
     axum::Router::new().route("/whoami", axum::routing::get(whoami))

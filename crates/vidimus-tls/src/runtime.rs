@@ -1,0 +1,101 @@
+//! Background work as one future, for the caller to run beside its servers.
+//!
+//! ```no_run
+//! use vidimus_tls::material::{MaterialFiles, Usage};
+//! use vidimus_tls::runtime::Runtime;
+//! use vidimus_tls::watch::WatchOptions;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut runtime = Runtime::new();
+//! let files = MaterialFiles::in_dir("/etc/example/tls");
+//! let material = runtime.material(files, Usage::Server, WatchOptions::default()).await?;
+//! // `Security::mutual(material)` makes a server of it, `ClientTls::Watch(material)` a channel.
+//! runtime.run_while(async { /* serve, or call */ }).await;
+//! # Ok(())
+//! # }
+//! ```
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::material::{MaterialError, MaterialFiles, Usage};
+use crate::watch::{MaterialWatch, WatchOptions};
+
+/// What follows files for servers and channels. Nothing is followed until [`Runtime::run`] is polled.
+#[derive(Default)]
+#[must_use = "files are followed only while the runtime runs"]
+pub struct Runtime {
+    drivers: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    stop: CancellationToken,
+}
+
+impl Runtime {
+    /// Nothing to do yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads certificate, key and roots, and will follow their files.
+    ///
+    /// # Errors
+    ///
+    /// The first fault of the files: a process starts with good material or not at all.
+    pub async fn material(
+        &mut self,
+        files: MaterialFiles,
+        usage: Usage,
+        options: WatchOptions,
+    ) -> Result<MaterialWatch, MaterialError> {
+        let (watch, driver) = MaterialWatch::start(files, usage, options).await?;
+        self.drive(driver.run(self.stop.clone()));
+        Ok(watch)
+    }
+
+    /// Does all of it until `work` is done, and returns what came of that: for the future of a server, or of everything
+    /// that a program does.
+    pub async fn run_while<F: Future>(self, work: F) -> F::Output {
+        let done = CancellationToken::new();
+        let working = async {
+            let output = work.await;
+            done.cancel();
+            output
+        };
+        let (output, ()) = tokio::join!(working, self.run(done.clone()));
+        output
+    }
+
+    /// Does all of it until `shutdown`. The panic of one part is the caller's.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let mut drivers = self.drivers;
+        let all = poll_fn(|cx| {
+            drivers.retain_mut(|driver| driver.as_mut().poll(cx).is_pending());
+            if drivers.is_empty() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        });
+        let mut all = pin!(all);
+        tokio::select! {
+            () = shutdown.cancelled() => self.stop.cancel(),
+            () = all.as_mut() => return,
+        }
+        all.await;
+    }
+
+    fn drive(&mut self, driver: impl Future<Output = ()> + Send + 'static) {
+        self.drivers.push(Box::pin(driver));
+    }
+}
+
+impl fmt::Debug for Runtime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runtime")
+            .field("drivers", &self.drivers.len())
+            .finish_non_exhaustive()
+    }
+}
