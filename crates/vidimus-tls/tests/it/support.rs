@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use hyper_util::rt::TokioIo;
@@ -358,6 +358,11 @@ pub(crate) struct LogCapture {
 
 impl LogCapture {
     pub(crate) fn start() -> Self {
+        // With one subscriber alive, tracing asks the current thread's alone whether a place in the code is of interest,
+        // and remembers the answer for all threads. A second one, which wants nothing, makes it ask every subscriber.
+        static SECOND: LazyLock<tracing::Dispatch> =
+            LazyLock::new(|| tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new()));
+        LazyLock::force(&SECOND);
         let lines = Arc::new(Mutex::new(Vec::new()));
         let writer = Arc::clone(&lines);
         let subscriber = tracing_subscriber::fmt()
