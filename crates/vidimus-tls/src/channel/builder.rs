@@ -304,3 +304,21 @@ fn authority(server_name: &str, target: &Target) -> Option<Authority> {
         None => host.parse().ok(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_the_documented_ones() {
+        let builder = ChannelBuilder::new("a:1", "a", ClientTls::Plaintext);
+        let seconds = Duration::from_secs;
+        assert_eq!(builder.connect_timeout, seconds(10));
+        assert_eq!(builder.resend_limit, 4 << 20);
+        assert_eq!(builder.waiting, Waiting::FailFast);
+        assert_eq!(builder.backoff, (seconds(1), seconds(120)));
+        assert_eq!(builder.expired_servers, ExpiredPeers::Drain);
+        assert!(builder.withdrawal_grace + seconds(1) <= seconds(5));
+        assert_eq!(builder.max_connections, 8);
+    }
+}

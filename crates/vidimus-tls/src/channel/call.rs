@@ -24,6 +24,9 @@ use super::status::Counting;
 /// How often a request is sent again at most.
 const MAX_RESENDS: u32 = 2;
 
+/// What a call lacks that has passed its deadline.
+const NO_CONNECTION: &str = "no connection yet";
+
 /// Runs a call up to its answer's headers.
 pub(super) async fn run(
     core: Arc<Core>,
@@ -32,10 +35,15 @@ pub(super) async fn run(
     Counting::add(&core.counting().calls);
     let timeout = deadline::timeout(request.headers());
     let mut expiry = timeout.map(|timeout| Box::pin(tokio::time::sleep(timeout)));
-    let mut missing = "no connection yet";
+    let mut missing = NO_CONNECTION;
     let (response, guard) = before(&mut expiry, attempts(&core, request, &mut missing))
         .await
-        .unwrap_or_else(|_expired| Err(failure::deadline_exceeded(core.target(), missing)))?;
+        .unwrap_or_else(|_expired| {
+            if missing == NO_CONNECTION && core.is_connected() {
+                missing = "every connection carries as many calls as the server allows";
+            }
+            Err(failure::deadline_exceeded(core.target(), missing))
+        })?;
     Ok(response.map(|incoming| ResponseBody::new(incoming, expiry, guard)))
 }
 
@@ -71,7 +79,7 @@ async fn attempts(
                 "the request's body is gone before it was sent",
             ));
         };
-        *missing = "no connection yet";
+        *missing = NO_CONNECTION;
         let (guard, mut sender) = open(core).await?;
         *missing = "no answer yet";
         let sending = sender.try_send_request(head.request(attempt_body));

@@ -124,6 +124,10 @@ impl Core {
         &self.shared.counting
     }
 
+    pub(super) fn is_connected(&self) -> bool {
+        self.shared.pool.newest().is_some()
+    }
+
     /// Gives this connection no more calls.
     pub(super) fn retire(&self, connection: &Arc<Connection>) {
         self.shared.pool.retire(connection);

@@ -47,9 +47,15 @@ mod tests {
             .expect("a connection");
         assert!(sockopt::tcp_nodelay(&socket).expect("the option"));
         assert!(sockopt::socket_keepalive(&socket).expect("the option"));
+        let idle = sockopt::tcp_keepidle(&socket).expect("the option");
+        let interval = sockopt::tcp_keepintvl(&socket).expect("the option");
+        let count = sockopt::tcp_keepcnt(&socket).expect("the option");
+        // Idle or not, a peer that is gone is noticed within the same time.
+        let noticed = idle + interval * count;
+        assert_eq!(noticed, Duration::from_secs(20));
         assert_eq!(
             sockopt::tcp_user_timeout(&socket).expect("the option"),
-            USER_TIMEOUT_MILLISECONDS
+            20_000
         );
     }
 }

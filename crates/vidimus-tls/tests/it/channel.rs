@@ -4,10 +4,12 @@
 mod danger;
 mod deadline;
 mod drain;
+mod frames;
 mod resend;
 mod rotation;
 mod server;
 mod shrink;
+mod spread;
 mod target;
 mod trust;
 

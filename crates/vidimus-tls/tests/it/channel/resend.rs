@@ -382,6 +382,31 @@ async fn a_large_message_is_not_kept() {
     }
 }
 
+/// By default 4 MiB are kept, as the server gets them: a gRPC message of that many bytes, but not of one more.
+#[tokio::test]
+async fn four_mebibytes_are_kept() {
+    const LIMIT: usize = 4 * 1024 * 1024;
+    // What gRPC and protobuf put before the text: flag and length, tag and length.
+    const FRAMING: usize = 5 + 5;
+    for (length, expected) in [(LIMIT, vec![1, 2]), (LIMIT + 1, vec![1])] {
+        let text = "x".repeat(length - FRAMING);
+        let (outcome, seen, _resends) = run(
+            &[Act::Reset(Reason::REFUSED_STREAM)],
+            |channel| async move {
+                let mut client = EchoClient::new(channel);
+                soon("a call", client.unary(request(&text))).await.map(drop)
+            },
+        )
+        .await;
+        assert_eq!(
+            outcome.is_ok(),
+            expected.len() == 2,
+            "{length}: {outcome:?}"
+        );
+        assert_eq!(seen, expected, "{length}");
+    }
+}
+
 /// The deadline holds over all attempts together.
 #[tokio::test]
 async fn resends_end_with_the_deadline() {

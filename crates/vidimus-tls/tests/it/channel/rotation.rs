@@ -26,7 +26,7 @@ fn channel(server: &TestServer, watch: MaterialWatch) -> Channel {
 }
 
 /// Has the channel present this from now on.
-fn present(publisher: &mut MaterialPublisher, leaf: &Credential) {
+pub(super) fn present(publisher: &mut MaterialPublisher, leaf: &Credential) {
     let (chain, key) = (leaf.chain_pem(), leaf.key_pem());
     publisher
         .replace_identity(

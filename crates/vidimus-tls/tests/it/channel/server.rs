@@ -8,7 +8,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::service::TowerToHyperService;
 use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -60,6 +60,10 @@ struct Presented(Fingerprint);
 struct Shared {
     tls: Option<TlsAcceptor>,
     routes: Routes,
+    /// Calls at once on a connection; `None` leaves it to hyper.
+    max_streams: Option<u32>,
+    /// Says nothing before it has heard the client's preface, as HAProxy does.
+    waits: bool,
     /// Raised to drain every connection that has carried a call.
     drains: watch::Sender<u64>,
     /// Connections that have carried a call since the last drain.
@@ -82,28 +86,47 @@ impl TestServer {
     }
 
     pub(crate) async fn mutual_on(config: ServerConfig, port: u16) -> Self {
-        Self::start(Some(config), port).await
+        Self::start(Some(config), port, None).await
+    }
+
+    /// The same with a limit on the calls of a connection.
+    pub(crate) async fn mutual_with(config: ServerConfig, max_streams: u32) -> Self {
+        Self::start(Some(config), 0, Some(max_streams)).await
+    }
+
+    /// A server that says nothing before it has heard the client's preface, as HAProxy does.
+    pub(crate) async fn mutual_waiting(config: ServerConfig) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let (mut shared, log) = shared(Some(config), None);
+        shared.waits = true;
+        Self::serve(listener, shared, log)
     }
 
     pub(crate) async fn plaintext() -> Self {
-        Self::start(None, 0).await
+        Self::start(None, 0, None).await
+    }
+
+    pub(crate) async fn plaintext_with(max_streams: u32) -> Self {
+        Self::start(None, 0, Some(max_streams)).await
     }
 
     /// Plaintext on a listener that is there already.
     pub(crate) fn plaintext_at(listener: TcpListener) -> Self {
-        Self::serve(None, listener)
+        let (shared, log) = shared(None, None);
+        Self::serve(listener, shared, log)
     }
 
-    async fn start(config: Option<ServerConfig>, port: u16) -> Self {
+    async fn start(config: Option<ServerConfig>, port: u16, max_streams: Option<u32>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port))
             .await
             .expect("a port");
-        Self::serve(config, listener)
+        let (shared, log) = shared(config, max_streams);
+        Self::serve(listener, shared, log)
     }
 
-    fn serve(config: Option<ServerConfig>, listener: TcpListener) -> Self {
+    fn serve(listener: TcpListener, shared: Shared, log: EchoLog) -> Self {
         let address = listener.local_addr().expect("an address");
-        let (shared, log) = shared(config);
+        let shared = Arc::new(shared);
         let mut tasks = JoinSet::new();
         tasks.spawn(accept(listener, Arc::clone(&shared)));
         Self {
@@ -137,7 +160,8 @@ impl TestServer {
 
 /// Serves a UNIX socket until dropped.
 pub(crate) fn serve_unix(listener: UnixListener) -> JoinSet<()> {
-    let (shared, _log) = shared(None);
+    let (shared, _log) = shared(None, None);
+    let shared = Arc::new(shared);
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
         let mut connections = JoinSet::new();
@@ -148,7 +172,7 @@ pub(crate) fn serve_unix(listener: UnixListener) -> JoinSet<()> {
     tasks
 }
 
-fn shared(config: Option<ServerConfig>) -> (Arc<Shared>, EchoLog) {
+fn shared(config: Option<ServerConfig>, max_streams: Option<u32>) -> (Shared, EchoLog) {
     let service = EchoService::new(|extensions| {
         extensions
             .get::<Presented>()
@@ -158,12 +182,14 @@ fn shared(config: Option<ServerConfig>) -> (Arc<Shared>, EchoLog) {
     let shared = Shared {
         tls: config.map(|config| TlsAcceptor::from(Arc::new(config))),
         routes: Routes::new(service.into_server()).prepare(),
+        max_streams,
+        waits: false,
         drains: watch::Sender::default(),
         used: AtomicU64::new(0),
         accepted: AtomicU64::new(0),
         open: AtomicU64::new(0),
     };
-    (Arc::new(shared), log)
+    (shared, log)
 }
 
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
@@ -188,7 +214,15 @@ async fn secure(socket: TcpStream, shared: Arc<Shared>) {
             .peer_certificates()
             .and_then(|chain| chain.first())
             .map(|leaf| Presented(Fingerprint::of(leaf)));
-        serve(stream, presented, shared).await;
+        if !shared.waits {
+            return serve(stream, presented, shared).await;
+        }
+        let (mut reader, writer) = tokio::io::split(stream);
+        let mut preface = [0; 24];
+        if reader.read_exact(&mut preface).await.is_ok() {
+            let reader = std::io::Cursor::new(preface).chain(reader);
+            serve(tokio::io::join(reader, writer), presented, shared).await;
+        }
     }
 }
 
@@ -220,8 +254,12 @@ async fn serve(
     };
     shared.open.fetch_add(1, Ordering::SeqCst);
     {
-        let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
-            .serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
+        let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+        if let Some(limit) = shared.max_streams {
+            builder.max_concurrent_streams(limit);
+        }
+        let connection =
+            builder.serve_connection(TokioIo::new(io), TowerToHyperService::new(service));
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
             _ended = connection.as_mut() => {}

@@ -3,6 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::Instant;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_stream::StreamExt as _;
 use tonic::{Code, Request};
@@ -176,6 +177,47 @@ async fn a_refused_certificate_is_heard_by_the_alerts_name() {
         start.elapsed()
     );
     assert_eq!(server.log.total(), 0);
+}
+
+/// T12. HAProxy says nothing before it has heard the client's preface; waiting for its first byte must not mean silence.
+#[tokio::test]
+async fn a_server_that_waits_for_the_preface_is_heard() {
+    let (pki, other) = (Pki::new("Example"), Pki::new("Other"));
+    let config = rustls_config(&server_leaf(&pki), &pki.root);
+    let server = TestServer::mutual_waiting(config).await;
+    call(&build(builder(&pki, &server.target())))
+        .await
+        .expect("a call");
+    let tls = ClientTls::Watch(watch(&client_leaf(&other), &[&pki.root]));
+    let outcome = call(&build(Channel::builder(&server.target(), SERVER, tls))).await;
+    assert_status(
+        outcome,
+        Code::Unavailable,
+        &["received fatal alert", "UnknownCA"],
+    );
+}
+
+/// A server that speaks something else is refused by that name, and not tried again.
+#[tokio::test]
+async fn a_server_that_does_not_speak_http2_is_refused() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let target = listener.local_addr().expect("an address").to_string();
+    let channel = build(Channel::builder(&target, SERVER, ClientTls::Plaintext));
+    let answering = async {
+        let (mut socket, _) = soon("a connection", listener.accept()).await.expect("one");
+        let answer = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+        socket.write_all(answer).await.expect("a write");
+        let mut rest = Vec::new();
+        // The client hangs up when it has seen enough.
+        let _ended = socket.read_to_end(&mut rest).await;
+    };
+    let (outcome, ()) = tokio::join!(call(&channel), answering);
+    assert_status(
+        outcome,
+        Code::Unavailable,
+        &["server does not speak HTTP/2"],
+    );
+    assert_eq!(channel.status().counters.connect_failures, 1);
 }
 
 /// V5. A client that withholds its certificate hears that one is required.
