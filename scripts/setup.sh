@@ -3,6 +3,7 @@
 # Says what it does; does nothing where nothing is missing.
 set -euo pipefail
 
+PATH=$PATH:/usr/sbin # where daemons are
 task=${1:?usage: setup.sh build|lint|test}
 missing=()
 
@@ -31,6 +32,10 @@ case $task in
     needs c++ g++ # libFuzzer
     needs openssl openssl
     needs strace strace
+    # programs that the interop tests meet
+    needs curl curl
+    needs haproxy haproxy
+    needs nginx nginx
     if ! has go; then
       echo "go is not here: the interop tests need Go 1.24 or newer from your distribution or the Go project" >&2
       exit 1
@@ -54,6 +59,12 @@ as_root=()
 if [ "$(id -u)" -ne 0 ]; then
   has sudo || { echo "missing on this machine: ${missing[*]}; install it as root" >&2; exit 1; }
   as_root=(sudo)
+fi
+# The tests start servers of their own: those that come with the packages are not started.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+  printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" install -m 755 /dev/stdin "$policy"
+  trap '"${as_root[@]}" rm -f "$policy"' EXIT
 fi
 echo "installing with apt-get: ${missing[*]}"
 "${as_root[@]}" apt-get update -qq

@@ -4,7 +4,10 @@
 use std::{
     fmt,
     io::{BufRead, BufReader, Read},
-    os::unix::process::CommandExt,
+    os::{
+        fd::OwnedFd,
+        unix::{net::UnixStream, process::CommandExt},
+    },
     process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
     thread,
@@ -67,10 +70,31 @@ impl Process {
     #[track_caller]
     #[must_use]
     pub fn spawn(mut command: Command) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        Self::start(command)
+    }
+
+    /// Starts `command` with one end of the stream as its standard input and output; the other end is given back. Lines
+    /// are those of standard error alone.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    #[track_caller]
+    #[must_use]
+    pub fn spawn_as_pipe(mut command: Command) -> (Self, UnixStream) {
+        let (ours, theirs) = UnixStream::pair().expect("a pair of sockets");
+        let output = theirs.try_clone().expect("a second handle");
+        command
+            .stdin(OwnedFd::from(theirs))
+            .stdout(OwnedFd::from(output));
+        (Self::start(command), ours)
+    }
+
+    #[track_caller]
+    fn start(mut command: Command) -> Self {
         let text = describe(&command);
         let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
@@ -274,6 +298,8 @@ fn follow(stream: Option<impl Read + Send + 'static>, from: Stream, lines: &Arc<
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     const DEADLINE: Duration = Duration::from_secs(30);
@@ -290,6 +316,18 @@ mod tests {
         assert_eq!(process.wait_for_line("one", DEADLINE), "one");
         assert_eq!(process.wait_for_line("two", DEADLINE), "two");
         assert_eq!(process.wait_exit(DEADLINE).code(), Some(3));
+    }
+
+    #[test]
+    fn a_pipe_carries_both_ways_and_ends_with_the_program() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "read line; echo \"got $line\"; echo beside >&2"]);
+        let (mut process, mut pipe) = Process::spawn_as_pipe(command);
+        pipe.write_all(b"one\n").expect("a write");
+        let mut answer = String::new();
+        pipe.read_to_string(&mut answer).expect("a read");
+        assert_eq!(answer, "got one\n");
+        process.wait_for_line("beside", DEADLINE);
     }
 
     #[test]

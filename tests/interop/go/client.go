@@ -37,15 +37,19 @@ type clientOptions struct {
 
 func clientCommand(flags *flag.FlagSet) func() error {
 	var o clientOptions
-	flags.StringVar(&o.addr, "addr", "", "host:port of the provider")
+	tlsFlags(flags, &o)
+	flags.StringVar(&o.mode, "mode", "once", "once, every, machine or loop")
+	flags.IntVar(&o.workers, "workers", 8, "callers of a loop")
+	return func() error { return runClient(o) }
+}
+
+func tlsFlags(flags *flag.FlagSet, o *clientOptions) {
+	flags.StringVar(&o.addr, "addr", "", "host:port of the server")
 	flags.StringVar(&o.serverName, "server-name", "", "the name its certificate must carry")
 	flags.StringVar(&o.dir, "dir", "", "folder with tls.crt, tls.key and ca.crt")
 	flags.StringVar(&o.ca, "ca", "", "roots other than the folder's ca.crt")
 	flags.BoolVar(&o.noCert, "no-cert", false, "present no certificate")
 	flags.BoolVar(&o.maxTLS12, "max-tls12", false, "offer TLS 1.2 at most")
-	flags.StringVar(&o.mode, "mode", "once", "once, every, machine or loop")
-	flags.IntVar(&o.workers, "workers", 8, "callers of a loop")
-	return func() error { return runClient(o) }
 }
 
 func runClient(o clientOptions) error {

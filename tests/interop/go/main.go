@@ -13,7 +13,7 @@ import (
 
 func main() {
 	if len(os.Args) < 2 {
-		fail(fmt.Errorf("usage: interop client|server [flags]"))
+		fail(fmt.Errorf("usage: interop client|server|echo-client|echo-server [flags]"))
 	}
 	flags := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
 	var run func() error
@@ -22,6 +22,10 @@ func main() {
 		run = clientCommand(flags)
 	case "server":
 		run = serverCommand(flags)
+	case "echo-client":
+		run = echoClientCommand(flags)
+	case "echo-server":
+		run = echoServerCommand(flags)
 	default:
 		fail(fmt.Errorf("no such command: %s", os.Args[1]))
 	}

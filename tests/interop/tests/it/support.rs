@@ -46,7 +46,7 @@ fn name() -> ProviderName {
     ProviderName::new("infra", "esx").unwrap()
 }
 
-fn quick() -> WatchOptions {
+pub(crate) fn quick() -> WatchOptions {
     WatchOptions {
         poll: Duration::from_millis(100),
         settle: Duration::from_millis(20),

@@ -1,0 +1,122 @@
+//! HAProxy between plaintext and mutual TLS, in both directions.
+
+use tokio::net::TcpStream;
+use vidimus_testkit::Process;
+
+use crate::matrix::calling::{Call, Caller, Seen};
+use crate::matrix::program::{listening, program};
+use crate::matrix::serving::{Running, Server};
+use crate::matrix::{Alert, Attempt, SERVER, Speaks, pipe};
+use crate::support::DEADLINE;
+
+/// Every line of the log carries what TLS said on both sides.
+const LOG: &str = r#"
+global
+  log stdout format raw local0
+  nbthread 1
+defaults
+  mode http
+  log global
+  retries 0
+  timeout connect 10s
+  timeout client 20s
+  timeout server 20s
+  log-format "ended %ST %ts front=[%[ssl_fc_err_str]] back=[%[bc_err_str]] [%[ssl_bc_err_str]]"
+  error-log-format "failed front=[%[fc_err_str]] [%[ssl_fc_err_str]]"
+"#;
+
+/// V5, V6, T11, T12, T13, T14.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn haproxy_as_a_client_is_served_and_refused_as_it_should_be() {
+    const CLIENT: Caller = Caller {
+        alert: Alert::openssl,
+        differences: &[],
+    };
+    CLIENT.run(client).await;
+}
+
+async fn client(call: Call) -> Seen {
+    let attempt = &call.attempt;
+    let speaks = match attempt.speaks {
+        Speaks::Http2 => "alpn h2",
+        Speaks::OnlyTls12 => "alpn h2 ssl-max-ver TLSv1.2",
+        Speaks::WithoutAlpn => "proto h2",
+    };
+    let presents = if call.presents {
+        format!("crt {}", attempt.pair())
+    } else {
+        String::new()
+    };
+    let start = async |port| {
+        haproxy(
+            attempt,
+            &format!(
+                "
+frontend plaintext
+  bind 127.0.0.1:{port}
+  default_backend ours
+backend ours
+  server ours {address} ssl {speaks} sni str({SERVER}) verify required ca-file {ca} {presents}
+",
+                address = call.address,
+                ca = attempt.file("ca.crt"),
+            ),
+        )
+    };
+    let (port, mut process) = listening(attempt, start).await;
+    // it neither answers nor logs a call over HTTP/2 whose connection to the server broke, so that the client sends it again
+    let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let (outcome, more) = pipe::call_over_http1(stream).await;
+    process.wait_for_line_async("ended ", DEADLINE).await;
+    Seen {
+        outcome,
+        said: format!("{more}\n{process}"),
+    }
+}
+
+/// V5, T12, T13.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_channel_calls_haproxy_and_refuses_it_as_it_should() {
+    const SERVER: Server = Server {
+        alert: Alert::openssl,
+        differences: &[],
+    };
+    SERVER.run(server).await;
+}
+
+async fn server(attempt: &Attempt) -> Running {
+    let (behind, beside) = pipe::plaintext().await;
+    let speaks = match attempt.speaks {
+        Speaks::Http2 => "alpn h2",
+        Speaks::OnlyTls12 => "alpn h2 ssl-max-ver TLSv1.2",
+        Speaks::WithoutAlpn => "",
+    };
+    let (pair, ca) = (attempt.pair(), attempt.file("ca.crt"));
+    let start = async |port| {
+        haproxy(
+            attempt,
+            &format!(
+                "
+frontend mutual
+  bind 127.0.0.1:{port} ssl crt {pair} verify required ca-file {ca} {speaks}
+  default_backend plaintext
+backend plaintext
+  server behind 127.0.0.1:{behind} proto h2
+"
+            ),
+        )
+    };
+    let (port, process) = listening(attempt, start).await;
+    Running {
+        port,
+        process,
+        _beside: beside,
+    }
+}
+
+fn haproxy(attempt: &Attempt, rest: &str) -> Process {
+    let config = attempt.write("haproxy.cfg", &format!("{LOG}{rest}"));
+    let mut command = program("haproxy", "haproxy");
+    command.args(["-db", "-f", &config]);
+    Process::spawn(command)
+}
