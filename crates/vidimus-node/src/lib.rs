@@ -16,7 +16,6 @@ mod management;
 mod node;
 mod rotation;
 pub mod run;
-mod socket;
 #[cfg(test)]
 mod testing;
 mod time;
@@ -29,4 +28,3 @@ pub use identity::{CaIdentity, ChainRefused};
 pub use management::ManagementError;
 pub use node::{Node, OpenError};
 pub use rotation::RotationError;
-pub use socket::SocketError;

@@ -21,7 +21,7 @@ use vidimus_proto::node::v1::node_service_server::NodeServiceServer;
 use vidimus_store::export::{AuditFiles, ExportStatus};
 use vidimus_tls::{
     config::ClientAuth,
-    server::{Listener, LocalPeers, Security, Server},
+    server::{Listener, LocalPeers, Security, Server, UnixOptions},
     verify::PinnedClientVerifier,
 };
 
@@ -34,7 +34,6 @@ use crate::{
     grpc::Rpc,
     management::{self, ManagementCertificate},
     node::Node,
-    socket::{self, SocketName},
 };
 
 /// How long calls may finish after the shutdown began.
@@ -81,11 +80,10 @@ pub async fn run_with_clock(
 
 /// Everything that is bound, before anything is served.
 struct Bound {
-    management: TcpListener,
-    local: tokio::net::UnixListener,
+    management: Listener,
+    local: Listener,
     admin: http::Listener,
     endpoints: Endpoints,
-    _socket_name: SocketName,
 }
 
 async fn serve(node: Arc<Node>, shutdown: CancellationToken) -> Result<(), RunError> {
@@ -117,13 +115,13 @@ async fn serve(node: Arc<Node>, shutdown: CancellationToken) -> Result<(), RunEr
     let published = bound.endpoints.publish(node.data())?;
     let mut tasks = Tasks::new(shutdown.clone());
     let token = shutdown.clone();
-    let listener = Listener::Tcp(bound.management);
+    let listener = bound.management;
     let over_tls = service.clone();
     tasks.try_spawn("management", async move {
         mutual.serve(listener, over_tls, token).await.map(drop)
     });
     let token = shutdown.clone();
-    let listener = Listener::Unix(bound.local);
+    let listener = bound.local;
     tasks.try_spawn("local", async move {
         local.serve(listener, service, token).await.map(drop)
     });
@@ -144,7 +142,7 @@ async fn bind(node: &Node) -> Result<Bound, RunError> {
     let management = TcpListener::bind(api.listen).await.map_err(listen_error)?;
     let address = management.local_addr().map_err(listen_error)?;
     let socket_path = api.socket_path(node.data().path());
-    let (local, socket_name) = socket::bind(&socket_path)?;
+    let local = Listener::bind_unix(&socket_path, UnixOptions::default())?;
     let admin = match api.admin_listen {
         AdminListen::Tcp(address) => http::Listener::tcp(address).await?,
         AdminListen::Unix => http::Listener::unix(node.data().admin_socket())?,
@@ -159,11 +157,10 @@ async fn bind(node: &Node) -> Result<Bound, RunError> {
         },
     };
     Ok(Bound {
-        management,
+        management: management.into(),
         local,
         admin,
         endpoints,
-        _socket_name: socket_name,
     })
 }
 

@@ -58,7 +58,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use accept::{Drained, ServeError};
 pub use limits::{ExpiredPeers, Limits};
-pub use listener::Listener;
+pub use listener::{AdoptError, BindUnixError, Listener, UnixOptions, UnixSocket};
 pub use local::LocalPeers;
 pub use raw::{Connection, Stream};
 pub use registry::{ConnectionId, ConnectionInfo};

@@ -4,8 +4,9 @@ use std::{io, net::SocketAddr, path::PathBuf};
 
 use vidimus_daemon::{http::BindError, tasks::TaskError};
 use vidimus_fs::durable::WriteError;
+use vidimus_tls::server::BindUnixError;
 
-use crate::{management::ManagementError, node::OpenError, socket::SocketError};
+use crate::{management::ManagementError, node::OpenError};
 
 /// Why a node stopped or did not start.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +42,7 @@ pub enum RunError {
     Open(#[from] OpenError),
     /// The UNIX socket can't be bound.
     #[error(transparent)]
-    Socket(#[from] SocketError),
+    Socket(#[from] BindUnixError),
     /// A part failed.
     #[error(transparent)]
     Task(#[from] TaskError),

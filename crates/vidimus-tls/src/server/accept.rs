@@ -1,19 +1,18 @@
 //! The accept loop of one listener, and its end.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::connection::{self, Serve, Shared};
 use super::handshake::Handshaker;
-use super::listener::Listener;
+use super::listener::{Arrival, Listener};
 use super::log_limit::LogLimit;
 use super::pending::Pending;
 use super::shrink::{Follower, expire, sweep};
@@ -60,7 +59,7 @@ pub(super) async fn serve<S: Serve>(
     let mut roots = Follower::of(&server.security);
     let shared = Arc::new(share(&server));
     let mut connections = JoinSet::new();
-    let mut pause = Duration::ZERO;
+    let mut backoff = Backoff::default();
     let mut expiry = interval(server.limits.expiry_interval.max(Duration::from_millis(1)));
     expiry.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -70,18 +69,18 @@ pub(super) async fn serve<S: Serve>(
             _ = expiry.tick() => expire(&server),
             material = roots.changed() => sweep(&server, &material),
             Some(ended) = connections.join_next(), if !connections.is_empty() => log_panic(ended),
-            accepted = accept(&listener, pause) => match accepted {
-                Ok((socket, address)) => {
-                    pause = Duration::ZERO;
+            accepted = accept(&listener, backoff.until) => match accepted {
+                Ok(arrival) => {
+                    backoff = Backoff::default();
                     server.counters.accepted.add();
                     if server.registry.len() >= server.limits.max_connections {
-                        turn_away(&server, address);
+                        turn_away(&server, &arrival);
                         continue;
                     }
-                    let run = connection::run(Arc::clone(&shared), socket, address, service.clone());
+                    let run = connection::run(Arc::clone(&shared), arrival, service.clone());
                     connections.spawn(run);
                 }
-                Err(error) => pause = after_error(&server, &error, pause),
+                Err(error) => backoff.after(&error, &server),
             },
         }
     }
@@ -97,14 +96,13 @@ fn share(server: &Arc<Inner>) -> Shared {
             clients: clients.clone(),
             protocols: server.protocols,
             clock: server.clock.clone(),
-            timeout: limits.handshake_timeout,
-            pending: Pending::new(limits.max_handshakes, limits.max_handshakes_per_source),
         }),
         Security::Plaintext(_) | Security::Local(_) => None,
     };
     Shared {
         server: Arc::clone(server),
         handshaker,
+        pending: Pending::new(limits.max_handshakes, limits.max_handshakes_per_source),
         lingering: Semaphore::new(MAX_LINGERING),
         failure_log: LogLimit::default(),
         calls: TaskTracker::new(),
@@ -112,39 +110,46 @@ fn share(server: &Arc<Inner>) -> Shared {
     }
 }
 
-async fn accept(
-    listener: &Listener,
-    pause: Duration,
-) -> io::Result<(super::socket::Socket, Option<SocketAddr>)> {
-    if !pause.is_zero() {
-        sleep(pause).await;
+async fn accept(listener: &Listener, until: Option<Instant>) -> io::Result<Arrival> {
+    if let Some(until) = until {
+        sleep_until(until.into()).await;
     }
     listener.accept().await
 }
 
-/// How long to wait before accepting again. A connection that broke before it was accepted is no reason to wait; a
-/// process without free file descriptors is, or the loop would spin.
-fn after_error(server: &Inner, error: &io::Error, pause: Duration) -> Duration {
-    match error.kind() {
-        io::ErrorKind::ConnectionAborted
-        | io::ErrorKind::ConnectionReset
-        | io::ErrorKind::ConnectionRefused
-        | io::ErrorKind::Interrupted => Duration::ZERO,
-        _ => {
-            server.counters.accept_errors.add();
-            let (first, longest) = BACKOFF;
-            let next = pause.saturating_mul(2).clamp(first, longest);
-            if pause.is_zero() {
-                tracing::error!(error = %error, "cannot accept connections; trying again");
+/// When to accept again after an error. A moment, not a length: the loop starts to wait anew whenever anything else
+/// happens, and connections that end more often than the pause is long would put it off for ever.
+#[derive(Debug, Default)]
+struct Backoff {
+    pause: Duration,
+    until: Option<Instant>,
+}
+
+impl Backoff {
+    /// A connection that broke before it was accepted is no reason to wait; a process without free file descriptors is,
+    /// or the loop would spin.
+    fn after(&mut self, error: &io::Error, server: &Inner) {
+        match error.kind() {
+            io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::Interrupted => *self = Self::default(),
+            _ => {
+                server.counters.accept_errors.add();
+                if self.pause.is_zero() {
+                    tracing::error!(error = %error, "cannot accept connections; trying again");
+                }
+                let (first, longest) = BACKOFF;
+                self.pause = self.pause.saturating_mul(2).clamp(first, longest);
+                self.until = Instant::now().checked_add(self.pause);
             }
-            next
         }
     }
 }
 
-fn turn_away(server: &Inner, address: Option<SocketAddr>) {
+fn turn_away(server: &Inner, arrival: &Arrival) {
     server.counters.turned_away.add();
-    server.report_turned_away(address);
+    server.report_turned_away(arrival.address);
     if let Some(suppressed) = server.refusal_log.permit(Instant::now()) {
         tracing::warn!(
             max_connections = server.limits.max_connections,
@@ -199,16 +204,18 @@ mod tests {
     fn accepting_pauses_longer_and_longer_without_file_descriptors() {
         let server = Server::builder(Security::Local(LocalPeers::owner())).build();
         let too_many = io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
-        let mut pause = Duration::ZERO;
+        let mut backoff = Backoff::default();
         let mut pauses = Vec::new();
         for _ in 0..10 {
-            pause = after_error(&server.0, &too_many, pause);
-            pauses.push(pause.as_millis());
+            backoff.after(&too_many, &server.0);
+            pauses.push(backoff.pause.as_millis());
         }
         assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000]);
         assert_eq!(server.stats().accept_errors, 10);
+        assert!(backoff.until.is_some());
         let reset = io::Error::from(io::ErrorKind::ConnectionAborted);
-        assert_eq!(after_error(&server.0, &reset, pause), Duration::ZERO);
+        backoff.after(&reset, &server.0);
+        assert_eq!((backoff.pause, backoff.until), (Duration::ZERO, None));
         assert_eq!(server.stats().accept_errors, 10);
     }
 }

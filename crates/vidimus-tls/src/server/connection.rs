@@ -2,17 +2,20 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::failure::Failure;
 use super::handshake::{Accepted, Handshaker, prepare};
 use super::linger::linger;
+use super::listener::Arrival;
 use super::log_limit::LogLimit;
+use super::pending::Pending;
 use super::registry::{Entry, NewConnection, remote_text};
 use super::socket::Socket;
 use super::{Inner, LocalPeers, Security};
@@ -26,6 +29,8 @@ pub(super) struct Shared {
     pub(super) server: Arc<Inner>,
     /// `None` without TLS.
     pub(super) handshaker: Option<Handshaker>,
+    /// Sockets whose peer is not known yet.
+    pub(super) pending: Arc<Pending>,
     /// Refused peers that are still being read.
     pub(super) lingering: Semaphore,
     pub(super) failure_log: LogLimit,
@@ -50,12 +55,10 @@ pub(super) trait Serve: Clone + Send + 'static {
 }
 
 /// Handshakes if need be, registers the connection and serves it to its end.
-pub(super) async fn run<S: Serve>(
-    shared: Arc<Shared>,
-    socket: Socket,
-    address: Option<SocketAddr>,
-    service: S,
-) {
+pub(super) async fn run<S: Serve>(shared: Arc<Shared>, arrival: Arrival, service: S) {
+    let Arrival { socket, address } = arrival;
+    let deadline = after(shared.server.limits.handshake_timeout);
+    let waiter = shared.pending.enter(address.map(|address| address.ip()));
     if let Err(error) = prepare(&socket) {
         tracing::debug!(remote = remote_text(address), error = %error, "connection ended before it began");
         return;
@@ -70,9 +73,8 @@ pub(super) async fn run<S: Serve>(
     };
     match (&shared.handshaker, &shared.server.security) {
         (Some(handshaker), _) => {
-            let source = address.map(|address| address.ip());
             let outcome = tokio::select! {
-                outcome = handshaker.accept(socket, source) => outcome,
+                outcome = handshaker.accept(socket, waiter, deadline) => outcome,
                 // Nothing has been promised to a peer in its handshake, and a silent one must not hold the shutdown up.
                 () = shared.closing.cancelled() => return,
             };
@@ -82,16 +84,25 @@ pub(super) async fn run<S: Serve>(
             }
         }
         (None, Security::Local(peers)) => {
+            drop(waiter);
             if let Some(peer) = admitted(&shared.server, &socket, peers) {
                 let new = new(PeerIdentity::Unix(peer));
                 serve(&shared, socket, new, None, service).await;
             }
         }
         (None, Security::Mutual { .. } | Security::Plaintext(_)) => {
+            drop(waiter);
             let new = new(PeerIdentity::Unauthenticated);
             serve(&shared, socket, new, None, service).await;
         }
     }
+}
+
+/// The moment in so much time; in a month if that is longer than time can be counted.
+fn after(time: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(time)
+        .unwrap_or_else(|| now + Duration::from_secs(30 * 24 * 3600))
 }
 
 async fn serve_accepted<S: Serve>(
@@ -139,7 +150,7 @@ fn admitted(server: &Inner, socket: &Socket, peers: &LocalPeers) -> Option<UnixP
             uid,
             gid,
             pid,
-            "local connection refused: its user may not connect"
+            "local connection refused: neither its user nor its group may connect"
         );
         None
     }
@@ -152,7 +163,7 @@ async fn refuse(shared: &Shared, failure: Failure, address: Option<SocketAddr>) 
     shared
         .server
         .report_handshake_refused(address, &failure.cause);
-    if let Some(suppressed) = shared.failure_log.permit(Instant::now()) {
+    if let Some(suppressed) = shared.failure_log.permit(Instant::now().into_std()) {
         let source = std::error::Error::source(&failure.cause).map(ToString::to_string);
         tracing::warn!(
             audit = true,

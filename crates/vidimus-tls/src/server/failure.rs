@@ -39,8 +39,8 @@ pub(super) enum Cause {
     NoCertificate,
     #[error("the verifier left no identity")]
     NoIdentity,
-    #[error("the handshake took longer than {seconds} s")]
-    Timeout { seconds: u64 },
+    #[error("the handshake took longer than it may")]
+    Timeout,
     #[error("transport")]
     Transport(#[source] io::Error),
     #[error("TLS")]
@@ -61,7 +61,7 @@ impl Cause {
             Self::NotTls => "not_tls",
             Self::NoCertificate => "no_certificate",
             Self::NoIdentity => "no_identity",
-            Self::Timeout { .. } => "timeout",
+            Self::Timeout => "timeout",
             Self::Transport(_) => "transport",
             Self::Tls(_) => "tls",
         }

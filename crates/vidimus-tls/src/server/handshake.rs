@@ -1,18 +1,16 @@
 //! One handshake, with the material of the moment in which the client's first message was complete.
 
 use std::io;
-use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustls::server::Acceptor;
 use tokio::io::AsyncWriteExt;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use super::failure::{Cause, Failure};
-use super::pending::Pending;
+use super::pending::Waiter;
 use super::socket::Socket;
 use crate::clock::Clock;
 use crate::config::{self, ClientAuth, Protocol, Protocols};
@@ -30,8 +28,6 @@ pub(super) struct Handshaker {
     pub(super) clients: ClientAuth,
     pub(super) protocols: Protocols,
     pub(super) clock: Clock,
-    pub(super) timeout: Duration,
-    pub(super) pending: Arc<Pending>,
 }
 
 /// A connection whose peer is known.
@@ -47,17 +43,18 @@ pub(super) struct Accepted {
 }
 
 impl Handshaker {
+    /// The handshake of a socket that has a place among the waiting ones until `deadline`.
     pub(super) async fn accept(
         &self,
         socket: Socket,
-        source: Option<IpAddr>,
+        waiter: Waiter,
+        deadline: Instant,
     ) -> Result<Accepted, Failure> {
-        let waiter = self.pending.enter(source);
         let cause = tokio::select! {
             // Boxed, so that an open connection doesn't keep room for its handshake.
-            outcome = timeout(self.timeout, Box::pin(self.handshake(socket))) => match outcome {
+            outcome = timeout_at(deadline, Box::pin(self.handshake(socket))) => match outcome {
                 Ok(outcome) => return outcome,
-                Err(_) => Cause::Timeout { seconds: self.timeout.as_secs() },
+                Err(_) => Cause::Timeout,
             },
             () = waiter.displaced() => Cause::Displaced,
         };

@@ -5,7 +5,7 @@
 //! so the oldest one is the one least likely to.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
@@ -42,6 +42,7 @@ impl Pending {
 
     /// Registers a socket; its token is cancelled if it has to make room.
     pub(super) fn enter(self: &Arc<Self>, source: Option<IpAddr>) -> Waiter {
+        let source = source.map(network);
         let mut waiting = self.lock();
         let of_source = source.and_then(|source| waiting.by_source.get(&source).copied());
         if of_source.unwrap_or_default() >= self.max_per_source {
@@ -94,6 +95,17 @@ impl Waiting {
             }
         }
         Some(socket)
+    }
+}
+
+/// What counts as one source: an IPv4 address, or the 64 bits that one IPv6 subscriber has at least.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
+        IpAddr::V6(address) => {
+            let prefix = u128::from(address) & !u128::from(u64::MAX);
+            Ipv6Addr::from(prefix).into()
+        }
     }
 }
 
@@ -154,5 +166,21 @@ mod tests {
         assert!(!other.displaced.is_cancelled());
         let gone: Vec<bool> = mine.iter().map(|w| w.displaced.is_cancelled()).collect();
         assert_eq!(gone, [true, true, true, false, false]);
+    }
+
+    /// T17. Whoever has an IPv6 subnet has more addresses than there are places.
+    #[test]
+    fn addresses_of_one_ipv6_subnet_are_one_source() {
+        let pending = Pending::new(10, 1);
+        let enter = |text: &str| pending.enter(Some(text.parse().expect("an address")));
+        let first = enter("2001:db8::1");
+        let other = enter("2001:db8:0:1::1");
+        let mapped = enter("::ffff:192.0.2.1");
+        let second = enter("2001:db8::ffff:2");
+        let plain = enter("192.0.2.1");
+        assert!(first.displaced.is_cancelled() && mapped.displaced.is_cancelled());
+        for waiter in [other, second, plain] {
+            assert!(!waiter.displaced.is_cancelled());
+        }
     }
 }

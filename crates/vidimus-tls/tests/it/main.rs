@@ -7,6 +7,8 @@ mod bad_material;
 #[cfg(test)]
 mod channel;
 #[cfg(test)]
+mod child;
+#[cfg(test)]
 mod drain;
 #[cfg(test)]
 mod examples;
