@@ -6,6 +6,7 @@
 
 mod driver;
 mod notice;
+mod settle;
 mod status;
 
 use std::sync::{Arc, Mutex, PoisonError};

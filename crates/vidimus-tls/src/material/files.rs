@@ -33,16 +33,21 @@ impl MaterialFiles {
 
     /// The folders to watch, each once.
     pub(crate) fn directories(&self) -> Vec<PathBuf> {
-        let mut directories = Vec::new();
-        for path in self.paths() {
-            let directory = match path.parent() {
-                Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
-                _ => PathBuf::from("."),
-            };
-            if !directories.contains(&directory) {
-                directories.push(directory);
-            }
-        }
-        directories
+        directories_of(self.paths())
     }
+}
+
+/// The folders of these files, each once.
+pub(crate) fn directories_of<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Vec<PathBuf> {
+    let mut directories = Vec::new();
+    for path in paths {
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        if !directories.contains(&directory) {
+            directories.push(directory);
+        }
+    }
+    directories
 }

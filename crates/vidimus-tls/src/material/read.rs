@@ -15,9 +15,9 @@ const MAX_CERTIFICATE: u64 = 1024 * 1024;
 /// An RSA 8192 key is about 6 kB of PEM.
 const MAX_KEY: u64 = 64 * 1024;
 /// A whole public web PKI bundle is a quarter of a megabyte.
-const MAX_CA: u64 = 8 * 1024 * 1024;
+pub(crate) const MAX_CA: u64 = 8 * 1024 * 1024;
 /// How often a read is begun again because `..data` moved on meanwhile.
-const MAX_SWAPS: usize = 8;
+pub(crate) const MAX_SWAPS: usize = 8;
 
 /// How the files are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) enum Layout {
 }
 
 /// One file's bytes, or why there are none. Equal if a second read gave the same.
-struct Content(Result<Zeroizing<Vec<u8>>, io::Error>);
+pub(crate) struct Content(Result<Zeroizing<Vec<u8>>, io::Error>);
 
 impl PartialEq for Content {
     fn eq(&self, other: &Self) -> bool {
@@ -53,10 +53,10 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// Reads the files once. What goes wrong is kept per file, for the unit that it belongs to.
     pub(crate) fn read(files: &MaterialFiles) -> Self {
-        let mut links = Links::of(files);
+        let mut links = Links::of(&files.directories());
         let mut snapshot = Self::through(&links, files);
         for _ in 0..MAX_SWAPS {
-            let now = Links::of(files);
+            let now = Links::of(&files.directories());
             // A `..data` folder is removed soon after the swap; a file that vanished under us is read again in the new one.
             if snapshot.is_complete() || links == now {
                 break;
@@ -68,11 +68,7 @@ impl Snapshot {
     }
 
     fn through(links: &Links, files: &MaterialFiles) -> Self {
-        let [certificate, key, ca] = files.paths().map(|path| {
-            links
-                .resolve(path)
-                .map_or_else(|| (path.to_path_buf(), false), |p| (p, true))
-        });
+        let [certificate, key, ca] = files.paths().map(|path| links.place_of(path));
         let layout = if certificate.1 && key.1 && ca.1 {
             Layout::Projected
         } else {
@@ -156,15 +152,23 @@ fn copy_of(error: &io::Error) -> io::Error {
 
 /// Where each folder's `..data` pointed when the read began.
 #[derive(PartialEq, Eq)]
-struct Links(Vec<(PathBuf, PathBuf)>);
+pub(crate) struct Links(Vec<(PathBuf, PathBuf)>);
 
 impl Links {
-    fn of(files: &MaterialFiles) -> Self {
-        let targets = files.directories().into_iter().filter_map(|directory| {
+    pub(crate) fn of(directories: &[PathBuf]) -> Self {
+        let targets = directories.iter().filter_map(|directory| {
             let target = std::fs::read_link(directory.join("..data")).ok()?;
-            Some((directory, target))
+            Some((directory.clone(), target))
         });
         Self(targets.collect())
+    }
+
+    /// Where to read the file, and whether that is in a version which is complete.
+    pub(crate) fn place_of(&self, path: &Path) -> (PathBuf, bool) {
+        match self.resolve(path) {
+            Some(place) => (place, true),
+            None => (path.to_path_buf(), false),
+        }
     }
 
     /// The file's place in the version that `..data` pointed to, if the file is a link through `..data`.

@@ -3,19 +3,17 @@
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::notice::Notices;
+use super::settle::{blocking, settle};
 use super::{MaterialStatus, MaterialWatch, Shared, UnitStatus, WatchOptions};
 use crate::events::{Event, Unit};
 use crate::identity::Fingerprint;
 use crate::material::{
     IdentityError, Layout, Material, MaterialError, MaterialFiles, Snapshot, Usage, error_chain,
 };
-
-/// Re-reads of files that keep changing before the driver waits for the next tick instead.
-const MAX_SETTLE_ROUNDS: usize = 40;
 
 /// The work behind a [`MaterialWatch`]; the caller runs it.
 #[derive(Debug)]
@@ -113,7 +111,7 @@ impl MaterialDriver {
         let snapshot = if snapshot.layout() == Layout::Projected {
             snapshot
         } else {
-            match settle(snapshot, &self.files, &self.options).await {
+            match settle(snapshot, self.options.settle, || read(&self.files)).await {
                 Some(settled) => settled,
                 // Still being written: the next tick or event looks again.
                 None => return,
@@ -263,39 +261,15 @@ impl MaterialDriver {
     }
 }
 
-/// Reads on a thread that may block: a network file system can hang.
 async fn read(files: &MaterialFiles) -> Snapshot {
     let files = files.clone();
-    match tokio::task::spawn_blocking(move || Snapshot::read(&files)).await {
-        Ok(snapshot) => snapshot,
-        Err(failed) if failed.is_panic() => std::panic::resume_unwind(failed.into_panic()),
-        // The runtime is shutting down.
-        Err(_) => std::future::pending().await,
-    }
+    blocking(move || Snapshot::read(&files)).await
 }
 
 async fn read_settled(files: &MaterialFiles, options: &WatchOptions) -> Option<Snapshot> {
     let first = read(files).await;
     match first.layout() {
         Layout::Projected => Some(first),
-        Layout::Plain => settle(first, files, options).await,
+        Layout::Plain => settle(first, options.settle, || read(files)).await,
     }
-}
-
-/// Reads until two reads `settle` apart agree; `None` if they never do.
-async fn settle(
-    first: Snapshot,
-    files: &MaterialFiles,
-    options: &WatchOptions,
-) -> Option<Snapshot> {
-    let mut last = first;
-    for _ in 0..MAX_SETTLE_ROUNDS {
-        sleep(options.settle).await;
-        let again = read(files).await;
-        if again == last {
-            return Some(again);
-        }
-        last = again;
-    }
-    None
 }

@@ -9,7 +9,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::Notify;
 
 /// Wakes the driver when something happens in a watched folder.
-pub(super) struct Notices {
+pub(crate) struct Notices {
     watcher: Option<RecommendedWatcher>,
     folders: Vec<Folder>,
     wake: Arc<Notify>,
@@ -23,7 +23,7 @@ struct Folder {
 }
 
 impl Notices {
-    pub(super) fn new(folders: Vec<PathBuf>, enabled: bool) -> Self {
+    pub(crate) fn new(folders: Vec<PathBuf>, enabled: bool) -> Self {
         let wake = Arc::new(Notify::new());
         let notify = Arc::clone(&wake);
         let watcher = enabled
@@ -54,7 +54,7 @@ impl Notices {
     }
 
     /// Watches every folder that is not watched, or that is no longer the folder that was.
-    pub(super) fn arm(&mut self) {
+    pub(crate) fn arm(&mut self) {
         let Some(watcher) = self.watcher.as_mut() else {
             return;
         };
@@ -86,12 +86,12 @@ impl Notices {
     }
 
     /// Whether every folder is watched.
-    pub(super) fn is_armed(&self) -> bool {
+    pub(crate) fn is_armed(&self) -> bool {
         self.watcher.is_some() && self.folders.iter().all(|folder| folder.armed.is_some())
     }
 
     /// Waits for the next event. Events that came meanwhile count as one.
-    pub(super) async fn next(&self) {
+    pub(crate) async fn next(&self) {
         self.wake.notified().await;
     }
 }
