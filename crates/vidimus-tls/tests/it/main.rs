@@ -11,6 +11,8 @@ mod child;
 #[cfg(test)]
 mod drain;
 #[cfg(test)]
+mod events;
+#[cfg(test)]
 mod examples;
 #[cfg(test)]
 mod foreign;
@@ -22,6 +24,8 @@ mod local;
 mod material;
 #[cfg(test)]
 mod names;
+#[cfg(test)]
+mod peers;
 #[cfg(test)]
 mod pinned;
 #[cfg(test)]

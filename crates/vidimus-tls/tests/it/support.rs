@@ -25,6 +25,7 @@ use vidimus_proto::testkit::v1::{EchoRequest, EchoResponse};
 use vidimus_testkit::echo::EchoLog;
 use vidimus_testkit::{Authority, Credential, EchoService, Pki, wait_until_async};
 use vidimus_tls::clock::Clock;
+use vidimus_tls::events::Events;
 use vidimus_tls::identity::PeerIdentity;
 use vidimus_tls::material::{MaterialFiles, Usage};
 use vidimus_tls::policy::AllowList;
@@ -60,6 +61,7 @@ pub(crate) struct Setup {
     pub(crate) allow: &'static str,
     pub(crate) limits: Limits,
     pub(crate) clock: Clock,
+    pub(crate) events: Events,
 }
 
 impl Running {
@@ -71,6 +73,7 @@ impl Running {
             .allow_list(AllowList::parse(setup.allow))
             .limits(setup.limits)
             .clock(setup.clock)
+            .events(setup.events)
             .build();
         let service = EchoService::new(|extensions| {
             extensions
@@ -97,10 +100,14 @@ impl Running {
 
     /// Serves with material from a folder that is followed.
     pub(crate) async fn follow(dir: &Path, setup: Setup) -> (Self, MaterialWatch) {
-        let (watch, driver) =
-            MaterialWatch::start(MaterialFiles::in_dir(dir), Usage::Server, quick())
-                .await
-                .expect("good material");
+        let options = WatchOptions {
+            events: setup.events.clone(),
+            ..quick()
+        };
+        let files = MaterialFiles::in_dir(dir);
+        let (watch, driver) = MaterialWatch::start(files, Usage::Server, options)
+            .await
+            .expect("good material");
         let mut running = Self::start(Security::mutual(watch.clone()), setup).await;
         let token = running.shutdown.clone();
         running.tasks.spawn(async move {
