@@ -28,6 +28,7 @@ use vidimus_daemon::{
 };
 use vidimus_proto::provider::v1::provider_server::{Provider, ProviderServer};
 use vidimus_tls::{
+    identity::FingerprintError,
     material::{MaterialError, Usage},
     posture::{AlarmDriver, PlaintextAlarm, Posture, PostureError, watch_for_material},
     server::{Drained, Security, ServeError, Server},
@@ -236,7 +237,16 @@ impl Bound {
         tasks.spawn("health", http::serve(health, health_pages, rest.clone()));
         if let Some(listener) = admin {
             let page = status.clone();
-            let routes = AdminRoutes::new(checks).page("/tls", move || page.page());
+            let (peers, without) = (status.server.clone(), status.server.clone());
+            let routes = AdminRoutes::new(checks)
+                .page("/tls", move || page.page())
+                .page("/peers", move || peers.peers(None))
+                .page_of("/peers/without/{root}", move |root| {
+                    let root = root
+                        .parse()
+                        .map_err(|error: FingerprintError| error.to_string())?;
+                    Ok(without.peers(Some(root)))
+                });
             tasks.spawn("admin", admin::serve(listener, routes, rest.clone()));
         }
         let activity = Activity::default();

@@ -11,7 +11,7 @@ use rustls_pki_types::{ServerName, UnixTime};
 use serde::Serialize;
 
 use crate::clock::{rfc3339, serialize_optional_time};
-use crate::identity::CertificateIdentity;
+use crate::identity::{CertificateIdentity, Fingerprint};
 use crate::material::{Identity, IdentityError, MaterialFiles, Snapshot, Trust, Usage};
 use crate::verify::{self, Purpose};
 
@@ -96,6 +96,27 @@ pub fn files(files: &MaterialFiles, expected: &Expectation, now: SystemTime) -> 
         .iter()
         .all(|finding| finding.level != Level::Wrong);
     report
+}
+
+/// The root that the folder's own certificate leads to under `trust`, as a server's or as a client's; `None` if there is
+/// none, or no certificate that can be used.
+#[must_use]
+pub fn own_root(files: &MaterialFiles, trust: &Trust, now: SystemTime) -> Option<Fingerprint> {
+    let snapshot = Snapshot::read(files);
+    let since_epoch = now
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
+    let at = UnixTime::since_unix_epoch(since_epoch);
+    let sides = [
+        (Purpose::Server, Usage::Server),
+        (Purpose::Client, Usage::Client),
+    ];
+    sides.into_iter().find_map(|(purpose, usage)| {
+        let identity = snapshot.identity(files, usage, now).ok()?;
+        let (leaf, intermediates) = identity.chain().split_first()?;
+        let verified = verify::path_to_root(trust, leaf, intermediates, at, purpose);
+        verified.ok()?.anchor()
+    })
 }
 
 /// Whether a peer with the same roots would accept the certificate; `None` if it can't be said.

@@ -6,6 +6,7 @@ mod spiffe;
 
 use std::fmt;
 use std::net::IpAddr;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -41,6 +42,34 @@ impl Fingerprint {
     #[must_use]
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+}
+
+/// Why a text is no [`Fingerprint`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a SHA-256 fingerprint is 64 hexadecimal digits, with or without colons between the bytes")]
+pub struct FingerprintError;
+
+impl FromStr for Fingerprint {
+    type Err = FingerprintError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut bytes = [0_u8; 32];
+        let mut digits = text.chars().filter(|c| *c != ':');
+        for byte in &mut bytes {
+            let mut digit = || digits.next().and_then(|c| c.to_digit(16));
+            let (Some(high), Some(low)) = (digit(), digit()) else {
+                return Err(FingerprintError);
+            };
+            let value = high.checked_mul(16).and_then(|high| high.checked_add(low));
+            *byte = value
+                .and_then(|value| value.try_into().ok())
+                .ok_or(FingerprintError)?;
+        }
+        match digits.next() {
+            None => Ok(Self(bytes)),
+            Some(_) => Err(FingerprintError),
+        }
     }
 }
 
@@ -263,5 +292,23 @@ impl CertificateIdentity {
         name.map(String::as_str)
             .or_else(common_name)
             .unwrap_or(&self.subject)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fingerprint_reads_as_openssl_and_as_we_write_it() {
+        let fingerprint = Fingerprint::of(b"anything");
+        let plain = fingerprint.to_string();
+        let bytes = fingerprint.as_bytes().iter();
+        let colons: Vec<String> = bytes.map(|byte| format!("{byte:02X}")).collect();
+        assert_eq!(plain.parse(), Ok(fingerprint));
+        assert_eq!(colons.join(":").parse(), Ok(fingerprint));
+        for bad in ["", "ab", &format!("{plain}0"), "zz"] {
+            assert_eq!(bad.parse::<Fingerprint>(), Err(FingerprintError), "{bad}");
+        }
     }
 }

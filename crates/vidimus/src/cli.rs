@@ -100,7 +100,7 @@ pub(crate) enum Command {
     Quickstart(command::quickstart::QuickstartArgs),
     /// Shows what a node is and how it is doing.
     Status(command::status::StatusArgs),
-    /// Checks the files of a TLS folder.
+    /// Checks the files of a TLS folder, shows who is connected, and changes roots.
     #[command(subcommand)]
     Tls(command::tls::TlsCommand),
 }

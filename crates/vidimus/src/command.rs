@@ -30,7 +30,7 @@ impl Command {
             Self::Provider(command) => Box::pin(command.run()).await,
             Self::Quickstart(args) => Box::pin(args.run()).await,
             Self::Status(args) => args.run().await,
-            Self::Tls(command) => command.run(),
+            Self::Tls(command) => command.run().await,
         }
     }
 

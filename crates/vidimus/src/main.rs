@@ -1,5 +1,6 @@
 //! The `vidimus` command line: arguments, output, hints and exit codes. What it does is in the program crates.
 
+mod admin;
 mod cli;
 mod command;
 mod endpoint;

@@ -3,7 +3,6 @@
 //! Three processes: this one (the roots, the manager, the table), the issuing node and the provider. The root's key is
 //! opened here alone, and only while it signs.
 
-mod admin;
 mod authority;
 mod board;
 mod child;

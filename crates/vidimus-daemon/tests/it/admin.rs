@@ -25,7 +25,12 @@ impl Running {
     #[expect(clippy::disallowed_methods, reason = "joined by `stop`")]
     fn start(listener: Listener, checks: Checks) -> Self {
         let shutdown = CancellationToken::new();
-        let routes = AdminRoutes::new(checks).page("/status", || serde_json::json!({"calls": 7}));
+        let routes = AdminRoutes::new(checks)
+            .page("/status", || serde_json::json!({"calls": 7}))
+            .page_of("/double/{number}", |text| match text.parse::<u32>() {
+                Ok(number) => Ok(number.saturating_mul(2)),
+                Err(error) => Err(format!("{text:?}: {error}")),
+            });
         let serving = tokio::spawn(admin::serve(listener, routes, shutdown.clone()));
         Self { shutdown, serving }
     }
@@ -65,6 +70,9 @@ async fn answers_on_a_free_tcp_port() {
     assert_eq!(get("/readyz").await, (200, "ready".into()));
     assert_eq!(get("/status").await, (200, r#"{"calls":7}"#.into()));
     assert_eq!(get("/nothing").await.0, 404);
+    assert_eq!(get("/double/21").await, (200, "42".into()));
+    let (status, text) = get("/double/x").await;
+    assert!(status == 400 && text.starts_with("\"x\": "), "{text}");
 
     checks.add("material", || async {
         Err("tls.crt has expired".to_owned())
@@ -144,11 +152,14 @@ async fn metrics_are_in_the_text_format_of_prometheus() {
     let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = listener.tcp_address().unwrap();
     let shutdown = CancellationToken::new();
-    let routes = AdminRoutes::new(Checks::new()).metrics(handle);
+    let routes = AdminRoutes::new(Checks::new()).metrics(handle, || {
+        metrics::gauge!("vidimus_daemon_tests_now").set(7);
+    });
     let serving = tokio::spawn(admin::serve(listener, routes, shutdown.clone()));
     let (status, body) = ask(TcpStream::connect(address).await.unwrap(), "/metrics").await;
     assert_eq!(status, 200);
     assert!(body.contains("vidimus_daemon_tests_total 3"), "{body}");
+    assert!(body.contains("vidimus_daemon_tests_now 7"), "{body}");
     shutdown.cancel();
     timeout(DEADLINE, serving).await.unwrap().unwrap();
 }

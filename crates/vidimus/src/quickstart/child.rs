@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::admin;
+use crate::admin;
 use crate::exit::Stop;
 
 const START_DEADLINE: Duration = Duration::from_secs(30);

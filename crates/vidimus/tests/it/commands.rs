@@ -4,4 +4,5 @@ mod audit;
 mod ca;
 mod config;
 mod provider;
+mod roots;
 mod tls;

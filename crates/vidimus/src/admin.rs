@@ -9,12 +9,16 @@ use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::{net::UnixStream, time::timeout};
 
-const DEADLINE: Duration = Duration::from_secs(5);
-const MAX_PAGE: usize = 4 * 1024 * 1024;
+const DEADLINE: Duration = Duration::from_secs(30);
+/// Enough for a page about every connection that a server has by default.
+const MAX_PAGE: usize = 64 * 1024 * 1024;
 
 /// The JSON that the endpoint shows at `path`.
 pub(crate) async fn json(socket: &Path, path: &str) -> anyhow::Result<Value> {
     let (status, body) = get(socket, path).await?;
+    if status == StatusCode::BAD_REQUEST {
+        bail!("{path}: {}", String::from_utf8_lossy(&body));
+    }
     if status != StatusCode::OK {
         bail!("{path} answered {status}");
     }

@@ -1,0 +1,328 @@
+//! `vidimus tls roots` and `vidimus tls peers`: a rotation of the CA as a person runs it, with real processes.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use vidimus_testkit::{Authority, Pki, Process, wait_until};
+use vidimus_tls::{
+    channel::{Channel, ClientTls},
+    clock::Clock,
+    identity::Fingerprint,
+    material::{Material, MaterialFiles, Usage},
+    watch::MaterialWatch,
+};
+
+use crate::support::{PATIENCE, Ran, vidimus, write};
+
+const SERVER: &str = "provider.example.org";
+
+/// A provider with its admin socket, and the folders of its manager.
+struct House {
+    dir: TempDir,
+    provider: Process,
+    address: String,
+}
+
+impl House {
+    /// A provider whose certificate and roots come from `pki`.
+    fn start(pki: &Pki) -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        issue(pki, &dir.path().join("provider"), &[&pki.root]);
+        let socket = dir.path().join("admin.sock");
+        let mut provider = Process::spawn(run(&dir.path().join("provider"), &socket));
+        let line = provider.wait_for_line("\"grpc\"", PATIENCE);
+        let line: serde_json::Value = serde_json::from_str(&line).expect("a JSON log line");
+        let address = line["grpc"].as_str().expect("an address").to_owned();
+        Self {
+            dir,
+            provider,
+            address,
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    /// `vidimus tls roots WHAT` for the provider's folder.
+    fn roots(&self, what: &str, more: &[&str]) -> Ran {
+        let folder = self.text("provider");
+        Ran::of(["tls", "roots", what, &folder].iter().chain(more))
+    }
+
+    fn peers(&self, more: &[&str]) -> Ran {
+        let socket = self.text("admin.sock");
+        Ran::well(["tls", "peers", "--socket", &socket].iter().chain(more))
+    }
+
+    /// A manager that stays connected until it is dropped.
+    fn connect(&self, pki: &Pki, name: &str) -> Peer {
+        let folder = self.path(name);
+        issue(pki, &folder, &[&pki.root]);
+        write(folder.join("ca.crt"), self.roots_pem());
+        let files = MaterialFiles::in_dir(&folder);
+        let material = Material::load(&files, Usage::Client, Clock::system().now());
+        let tls = ClientTls::Watch(MaterialWatch::fixed(material.expect("good files")));
+        let runtime = Runtime::new().expect("a runtime");
+        let channel = runtime.block_on(async {
+            let channel = Channel::builder(&self.address, SERVER, tls).build();
+            let channel = channel.expect("a channel");
+            channel.ready().await.expect("a connection");
+            channel
+        });
+        Peer {
+            _channel: channel,
+            _runtime: runtime,
+        }
+    }
+
+    fn roots_pem(&self) -> String {
+        fs::read_to_string(self.path("provider/ca.crt")).expect("the roots")
+    }
+
+    fn stop(mut self) {
+        self.provider.terminate();
+        let ended = self.provider.wait_exit(PATIENCE);
+        assert!(ended.success(), "{:?}", self.provider.lines());
+    }
+}
+
+/// A connected manager.
+struct Peer {
+    _channel: Channel,
+    _runtime: Runtime,
+}
+
+fn run(tls: &Path, socket: &Path) -> Command {
+    let mut command = vidimus(["provider", "run", "--bind", "127.0.0.1"]);
+    command.args(["--port", "0", "--health-port", "0", "--log-format", "json"]);
+    command.arg("--tls-dir").arg(tls);
+    command.arg("--admin-socket").arg(socket);
+    command
+        .env_remove("VIRTRIGAUD_PROVIDER_INSECURE")
+        .env_remove("VIRTRIGAUD_PROVIDER_ALLOWED_SANS");
+    command
+}
+
+/// Writes a certificate that is good for both sides; its name is the folder's, or the server's.
+fn issue(pki: &Pki, folder: &Path, roots: &[&Authority]) {
+    let name = folder.file_name().expect("a name").to_string_lossy();
+    let name = if name == "provider" { SERVER } else { &name };
+    let leaf = pki.leaf(name).dns(name).issue();
+    leaf.write_dir(folder, roots);
+}
+
+fn print_of(authority: &Authority) -> String {
+    Fingerprint::of(authority.der()).to_string()
+}
+
+/// T9, V14. Add, re-issue, see who still presents the old root, and remove: refused while somebody needs it.
+#[test]
+fn a_root_is_not_removed_while_a_live_peer_needs_it() {
+    let (old, new) = (Pki::new("Old"), Pki::new("New"));
+    let house = House::start(&old);
+    let (old_print, new_print) = (print_of(&old.root), print_of(&new.root));
+    let socket = house.text("admin.sock");
+    write(house.path("new.pem"), new.root.pem());
+
+    // The last root stays, whatever is said.
+    let last = house.roots("remove", &[&old_print, "--force"]);
+    assert_eq!(last.code, Some(1), "{}", last.stderr);
+    assert!(last.stderr.contains("the last root"), "{}", last.stderr);
+
+    // Phase 1: add. The provider has it in use when the command returns.
+    let new_pem = house.text("new.pem");
+    let add = ["--root", &new_pem, "--socket", &socket];
+    let added = house.roots("add", &add);
+    assert_eq!(added.code, Some(0), "{}", added.stderr);
+    assert!(
+        added.stderr.contains("generation 2: in use"),
+        "{}",
+        added.stderr
+    );
+    let again = house.roots("add", &add);
+    assert_eq!(again.code, Some(1), "{}", again.stderr);
+    assert!(again.stderr.contains("already"), "{}", again.stderr);
+
+    // Phase 2: re-issue, here the provider and one of two peers.
+    let behind = house.connect(&old, "behind");
+    let both = [&old.root, &new.root];
+    let stays = house.roots("remove", &[&old_print, "--socket", &socket]);
+    assert!(
+        stays.stderr.contains("issue it anew first"),
+        "{}",
+        stays.stderr
+    );
+    issue(&new, &house.path("provider"), &both);
+    wait_until(PATIENCE, || {
+        let page = house.peers(&["-o", "json"]).json();
+        match page["generation"].as_u64() {
+            Some(generation) if generation > 2 => Ok(()),
+            generation => Err(format!("{generation:?}")),
+        }
+    });
+    let ahead = house.connect(&new, "ahead");
+
+    // Phase 3: see who still presents the old one.
+    let by_root = house.peers(&["--by", "root"]).stdout;
+    for (subject, generation) in [("CN=Old root", "older"), ("CN=New root", "current")] {
+        let line = by_root.lines().find(|line| line.contains(subject));
+        assert!(
+            line.is_some_and(|line| line.contains(generation)),
+            "{by_root}"
+        );
+    }
+    let by_peer = house.peers(&[]).stdout;
+    assert!(
+        by_peer.contains("behind") && by_peer.contains("ahead"),
+        "{by_peer}"
+    );
+    let list = house
+        .roots("list", &["--socket", &socket, "-o", "json"])
+        .json();
+    assert_eq!(list[0]["connections"], 1, "{list}");
+    assert_eq!(
+        (&list[0]["own"], &list[1]["own"]),
+        (&false.into(), &true.into()),
+        "{list}"
+    );
+
+    // Phase 4: remove, refused while somebody needs it, and nothing is changed.
+    let before = fs::read(house.path("provider/ca.crt")).expect("the roots");
+    let refused = house.roots("remove", &[&old_print, "--socket", &socket]);
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("needed by behind"),
+        "{}",
+        refused.stderr
+    );
+    assert!(
+        !refused.stderr.contains("needed by ahead"),
+        "{}",
+        refused.stderr
+    );
+    let after = fs::read(house.path("provider/ca.crt")).expect("the roots");
+    assert_eq!(before, after);
+    let blind = house.roots("remove", &[&old_print]);
+    assert_eq!(blind.code, Some(2), "{}", blind.stderr);
+
+    drop(behind);
+    let beginning: String = old_print.chars().take(12).collect();
+    wait_until(PATIENCE, || {
+        let removed = house.roots("remove", &[&beginning, "--socket", &socket]);
+        match removed.code {
+            Some(0) => Ok(()),
+            _ => Err(removed.stderr),
+        }
+    });
+    let page = house.peers(&["-o", "json"]).json();
+    assert_eq!(page["roots"].as_array().map(Vec::len), Some(1), "{page}");
+    assert_eq!(page["roots"][0]["fingerprint"], new_print.as_str());
+    assert_eq!(page["connections"][0]["peer"]["dns_names"][0], "ahead");
+    drop(ahead);
+    house.stop();
+}
+
+/// V14. Forced, a root goes whoever needs it, and the provider ends the connection that rests on it.
+#[test]
+fn a_forced_removal_ends_the_connections_that_rest_on_the_root() {
+    let (old, new) = (Pki::new("Old"), Pki::new("New"));
+    let house = House::start(&old);
+    let socket = house.text("admin.sock");
+    issue(&new, &house.path("provider"), &[&old.root, &new.root]);
+    let thief = house.connect(&old, "thief");
+    let print = print_of(&old.root);
+    let removed = house.roots("remove", &[&print, "--socket", &socket, "--force"]);
+    assert_eq!(removed.code, Some(0), "{}", removed.stderr);
+    assert!(
+        removed.stderr.contains("needed by thief"),
+        "{}",
+        removed.stderr
+    );
+    wait_until(PATIENCE, || {
+        let page = house.peers(&["-o", "json"]).json();
+        match page["connections"].as_array().map(Vec::len) {
+            Some(0) => Ok(()),
+            _ => Err(page.to_string()),
+        }
+    });
+    drop(thief);
+    house.stop();
+}
+
+/// T9. What is no root, and a folder that is not to be changed here, are refused in words.
+#[test]
+fn what_is_no_root_and_what_is_mounted_are_refused() {
+    let (old, new) = (Pki::new("Old"), Pki::new("New"));
+    let dir = tempfile::tempdir().expect("a folder");
+    let text = |name: &str| dir.path().join(name).display().to_string();
+    issue(&old, &dir.path().join("plain"), &[&old.root]);
+    let leaf = new.leaf("leaf").dns("leaf.example.org").issue();
+    write(dir.path().join("leaf.pem"), leaf.chain_pem());
+    write(dir.path().join("new.pem"), new.root.pem());
+    write(dir.path().join("none.pem"), "nothing\n");
+    for (file, words) in [
+        ("leaf.pem", "CA"),
+        ("none.pem", "no CERTIFICATE block"),
+        ("gone.pem", "does not exist"),
+    ] {
+        let ran = Ran::of(["tls", "roots", "add", &text("plain"), "--root", &text(file)]);
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        assert!(ran.stderr.contains(words), "{file}: {}", ran.stderr);
+    }
+    let _volume = leaf.write_volume(&dir.path().join("mounted"), &[&old.root]);
+    let ran = Ran::of([
+        "tls",
+        "roots",
+        "add",
+        &text("mounted"),
+        "--root",
+        &text("new.pem"),
+    ]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("in the Secret itself"),
+        "{}",
+        ran.stderr
+    );
+
+    // Text between the blocks stays, and several matches are not guessed at.
+    let commented = format!("# ours\n{}# theirs\n{}", old.root.pem(), new.root.pem());
+    write(dir.path().join("plain/ca.crt"), commented);
+    let ran = Ran::of(["tls", "roots", "remove", &text("plain"), "", "--force"]);
+    assert!(ran.stderr.contains("may be any of"), "{}", ran.stderr);
+    let ran = Ran::of([
+        "tls",
+        "roots",
+        "remove",
+        &text("plain"),
+        "stranger",
+        "--force",
+    ]);
+    assert!(
+        ran.stderr.contains("no root \"stranger\""),
+        "{}",
+        ran.stderr
+    );
+    let print = print_of(&new.root);
+    Ran::well(["tls", "roots", "remove", &text("plain"), &print, "--force"]);
+    let left = fs::read_to_string(dir.path().join("plain/ca.crt")).expect("the roots");
+    assert_eq!(left, format!("# ours\n{}# theirs\n", old.root.pem()));
+}
+
+/// Nobody answers: exit code 3, and the socket is named.
+#[test]
+fn a_socket_that_nobody_answers_on_is_named() {
+    let ran = Ran::of(["tls", "peers", "--socket", "/nowhere/admin.sock"]);
+    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
+    assert!(ran.stderr.contains("/nowhere/admin.sock"), "{}", ran.stderr);
+}
