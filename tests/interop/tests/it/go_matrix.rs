@@ -6,6 +6,7 @@ use prost::Message as _;
 use serde_json::Value;
 use tokio::task::JoinSet;
 use vidimus_testkit::Process;
+use vidimus_tls::config::Protocols;
 
 use crate::golang;
 use crate::matrix::calling::{Call, Caller, METHOD, Outcome, Seen, greeting};
@@ -18,6 +19,7 @@ use crate::support::DEADLINE;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn grpc_gos_client_is_served_and_refused_as_it_should_be() {
     const CLIENT: Caller = Caller {
+        protocols: Protocols::H2,
         alert: Alert::go,
         differences: &[Difference {
             case: "no protocol agreed on",

@@ -2,6 +2,7 @@
 
 use tokio::net::TcpStream;
 use vidimus_testkit::Process;
+use vidimus_tls::config::Protocols;
 
 use crate::matrix::calling::{Call, Caller, Seen};
 use crate::matrix::program::{listening, program};
@@ -29,6 +30,7 @@ defaults
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn haproxy_as_a_client_is_served_and_refused_as_it_should_be() {
     const CLIENT: Caller = Caller {
+        protocols: Protocols::H2,
         alert: Alert::openssl,
         differences: &[],
     };

@@ -16,6 +16,8 @@ mod go_server;
 #[cfg(test)]
 mod golang;
 #[cfg(test)]
+mod grpcio;
+#[cfg(test)]
 mod haproxy;
 #[cfg(test)]
 mod matrix;

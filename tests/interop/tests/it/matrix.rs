@@ -44,6 +44,19 @@ impl Alert {
         }
     }
 
+    /// As BoringSSL says it.
+    pub(crate) fn boringssl(self) -> &'static str {
+        match self {
+            Self::BadCertificate => "ALERT_BAD_CERTIFICATE",
+            Self::CertificateExpired => "ALERT_CERTIFICATE_EXPIRED",
+            Self::CertificateRequired => "ALERT_CERTIFICATE_REQUIRED",
+            Self::NoApplicationProtocol => "ALERT_NO_APPLICATION_PROTOCOL",
+            Self::ProtocolVersion => "ALERT_PROTOCOL_VERSION",
+            Self::UnknownCa => "ALERT_UNKNOWN_CA",
+            Self::UnsupportedCertificate => "ALERT_UNSUPPORTED_CERTIFICATE",
+        }
+    }
+
     /// As Go says it.
     pub(crate) fn go(self) -> &'static str {
         match self {

@@ -3,6 +3,7 @@
 use tokio::net::TcpStream;
 use tonic::Code;
 use vidimus_testkit::Process;
+use vidimus_tls::config::Protocols;
 
 use crate::matrix::calling::{self, Call, Caller, Seen};
 use crate::matrix::program::{listening, program};
@@ -13,6 +14,7 @@ use crate::matrix::{Alert, Attempt, Difference, SERVER, Speaks, pipe};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nginx_as_a_client_is_served_and_refused_as_it_should_be() {
     const CLIENT: Caller = Caller {
+        protocols: Protocols::H2,
         alert: Alert::openssl,
         differences: &[
             Difference {

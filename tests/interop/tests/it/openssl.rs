@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream as StdStream;
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 use vidimus_testkit::Process;
+use vidimus_tls::config::Protocols;
 
 use crate::matrix::calling::{self, Call, Caller, Seen};
 use crate::matrix::program::{listening, program};
@@ -15,6 +16,7 @@ use crate::matrix::{Alert, Attempt, SERVER, Speaks, pipe};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn openssl_s_client_is_served_and_refused_as_it_should_be() {
     const CLIENT: Caller = Caller {
+        protocols: Protocols::H2,
         alert: Alert::openssl,
         differences: &[],
     };

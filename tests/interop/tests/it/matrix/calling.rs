@@ -11,6 +11,7 @@ use tonic::service::Routes;
 use vidimus_proto::testkit::v1::{EchoRequest, EchoResponse};
 use vidimus_testkit::echo::EchoLog;
 use vidimus_testkit::{EchoService, try_wait_until_async};
+use vidimus_tls::config::Protocols;
 use vidimus_tls::identity::PeerIdentity;
 use vidimus_tls::material::{MaterialFiles, Usage};
 use vidimus_tls::policy::AllowList;
@@ -195,6 +196,8 @@ pub(crate) struct Seen {
 /// A foreign client.
 #[derive(Debug)]
 pub(crate) struct Caller {
+    /// What our server speaks with it.
+    pub(crate) protocols: Protocols,
     /// How it words an alert.
     pub(crate) alert: fn(Alert) -> &'static str,
     /// Where it differs.
@@ -214,7 +217,7 @@ impl Caller {
             let Some(end) = expected(case.name, case.end, self.differences) else {
                 continue;
             };
-            let server = OurServer::start(&certificates, case).await;
+            let server = OurServer::start(&certificates, case, self.protocols).await;
             let client = certificates.client(case.client.unwrap_or(Leaf::Good));
             let call = call(Call {
                 attempt: Attempt {
@@ -271,11 +274,12 @@ struct OurServer {
 }
 
 impl OurServer {
-    async fn start(certificates: &Certificates, case: &Case) -> Self {
+    async fn start(certificates: &Certificates, case: &Case, protocols: Protocols) -> Self {
         let credential = certificates.server(case.server);
         let folder = certificates.folder(&format!("server {}", case.name), &credential);
         let watch = material(&folder).await;
         let server = Server::builder(Security::mutual(watch))
+            .protocols(protocols)
             .allow_list(AllowList::parse(case.allow))
             .build();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();

@@ -24,6 +24,8 @@ pub(crate) enum End {
     Answers(Code, &'static str),
     /// The call is answered.
     Served,
+    /// The server refuses our channel by closing the connection without a word, which is what the call's status says.
+    TheyHangUp,
     /// The server refuses our channel with this alert, whose name is in the call's status.
     TheyRefuse(Alert),
     /// Our channel refuses the server with this alert, which the server sees; the part is in the call's status.
@@ -211,6 +213,7 @@ fn check_status(end: End, outcome: &Result<EchoResponse, Status>) -> Result<(), 
             };
         }
         End::Answers(code, part) => (code, part),
+        End::TheyHangUp => (Code::Unavailable, "server refused the connection"),
         End::TheyRefuse(alert) => (Code::Unavailable, alert.ours()),
         End::WeRefuse(_, part) | End::WeLeave(part) => (Code::Unavailable, part),
     };
