@@ -3,6 +3,10 @@
 //! TLS 1.3 only, the hybrid X25519MLKEM768 first, no resumption of any kind: a resumed session never asks the verifier
 //! again (CVE-2025-68121), so a certificate that was withdrawn would go on working.
 
+mod protocols;
+#[cfg(test)]
+mod tests;
+
 use std::sync::{Arc, OnceLock};
 
 use rustls::client::Resumption;
@@ -16,6 +20,8 @@ use rustls::{
 };
 use rustls_pki_types::CertificateDer;
 
+pub use protocols::{ALPN_H2, ALPN_HTTP1, Protocol, Protocols};
+
 use crate::clock::Clock;
 use crate::danger::InsecureServerVerification;
 use crate::material::Material;
@@ -23,75 +29,8 @@ use crate::verify::{
     HandshakeSlot, PinnedClientVerifier, RootClientVerifier, RootServerVerifier, UnverifiedServer,
 };
 
-/// HTTP/2 in ALPN (RFC 9113 §3.2).
-pub const ALPN_H2: &[u8] = b"h2";
-/// HTTP/1.1 in ALPN (RFC 7301 §6).
-pub const ALPN_HTTP1: &[u8] = b"http/1.1";
-
-/// What a listener speaks, and so what it names in ALPN (RFC 7301).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Protocols {
-    /// HTTP/2 alone, as gRPC needs it. A client that doesn't offer `h2` is refused with `no_application_protocol`.
-    #[default]
-    H2,
-    /// HTTP/2, else HTTP/1.1, which is also what a client that uses no ALPN gets. One that offers neither is refused.
-    H2AndHttp1,
-    /// Something of the server's own: no ALPN, and whatever a client offers there is not looked at.
-    None,
-}
-
-/// What a client and a listener agreed on in ALPN.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// HTTP/1.1, or whatever a client without ALPN speaks where HTTP/1.1 would do.
-    Http1,
-    /// HTTP/2.
-    Http2,
-}
-
-impl Protocols {
-    /// For messages.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::H2 => "h2",
-            Self::H2AndHttp1 => "h2 or http/1.1",
-            Self::None => "none",
-        }
-    }
-
-    fn alpn(self) -> Vec<Vec<u8>> {
-        match self {
-            Self::H2 => vec![ALPN_H2.to_vec()],
-            Self::H2AndHttp1 => vec![ALPN_H2.to_vec(), ALPN_HTTP1.to_vec()],
-            Self::None => Vec::new(),
-        }
-    }
-
-    /// Whether a client may go on that offers this. rustls refuses foreign protocols, but not a client without any.
-    pub(crate) fn accept(self, offered: Option<&[&[u8]]>) -> bool {
-        match (self, offered) {
-            (Self::H2, None) => false,
-            (Self::H2, Some(offered)) => offered.contains(&ALPN_H2),
-            (Self::H2AndHttp1, Some(offered)) => {
-                offered.contains(&ALPN_H2) || offered.contains(&ALPN_HTTP1)
-            }
-            (Self::H2AndHttp1, None) | (Self::None, _) => true,
-        }
-    }
-
-    /// What is spoken after a handshake that agreed on this; the outer `None` if it must not go on.
-    pub(crate) fn agreed(self, alpn: Option<&[u8]>) -> Option<Option<Protocol>> {
-        match (self, alpn) {
-            (Self::H2 | Self::H2AndHttp1, Some(ALPN_H2)) => Some(Some(Protocol::Http2)),
-            (Self::H2AndHttp1, Some(ALPN_HTTP1) | None) => Some(Some(Protocol::Http1)),
-            (Self::None, None) => Some(None),
-            (Self::H2 | Self::H2AndHttp1 | Self::None, _) => None,
-        }
-    }
-}
-
-/// The crypto provider of this crate: aws-lc-rs with its post-quantum hybrid first. It is passed to rustls explicitly; the
-/// process-wide default is never touched.
+/// The crypto provider of this crate: aws-lc-rs with its post-quantum hybrid first, and with the feature `fips` only what
+/// its validated module covers. It is passed to rustls explicitly; the process-wide default is never touched.
 pub fn provider() -> &'static Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     PROVIDER.get_or_init(|| Arc::new(aws_lc_rs::default_provider()))

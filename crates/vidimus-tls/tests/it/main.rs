@@ -9,6 +9,8 @@ mod channel;
 #[cfg(test)]
 mod child;
 #[cfg(test)]
+mod crypto;
+#[cfg(test)]
 mod drain;
 #[cfg(test)]
 mod events;
