@@ -13,11 +13,13 @@
 mod authority;
 mod credential;
 mod leaf;
+mod revocation;
 
 pub use self::{
     authority::{Authority, AuthoritySpec},
     credential::Credential,
     leaf::{LeafSpec, Usage},
+    revocation::RevocationListSpec,
 };
 
 use std::time::{Duration, SystemTime};

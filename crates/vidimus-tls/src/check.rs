@@ -12,7 +12,9 @@ use serde::Serialize;
 
 use crate::clock::{rfc3339, serialize_optional_time};
 use crate::identity::{CertificateIdentity, Fingerprint};
-use crate::material::{Identity, IdentityError, MaterialFiles, Snapshot, Trust, Usage};
+use crate::material::{
+    Identity, IdentityError, MaterialFiles, Snapshot, Trust, TrustContext, Usage,
+};
 use crate::verify::{self, Purpose};
 
 /// A certificate with less than this left is worth a word.
@@ -73,7 +75,12 @@ pub fn files(files: &MaterialFiles, expected: &Expectation, now: SystemTime) -> 
     };
     let as_server = snapshot.identity(files, Usage::Server, now);
     let as_client = snapshot.identity(files, Usage::Client, now);
-    let trust = snapshot.trust(files, now);
+    let own = as_server.as_ref().or(as_client.as_ref());
+    let context = TrustContext {
+        own: own.map_or(&[], Identity::chain),
+        ..TrustContext::default()
+    };
+    let trust = snapshot.trust(files, context, now);
 
     match as_server.as_ref().or(as_client.as_ref()) {
         Ok(identity) => report.identity(identity, now),

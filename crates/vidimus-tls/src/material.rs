@@ -8,6 +8,7 @@ mod error;
 mod files;
 mod identity;
 mod read;
+mod revocation;
 mod trust;
 
 use std::path::Path;
@@ -18,7 +19,9 @@ pub(crate) use error::error_chain;
 pub use error::{IdentityError, MaterialError, TrustError};
 pub use files::MaterialFiles;
 pub use identity::Identity;
-pub(crate) use read::{Layout, Snapshot};
+pub(crate) use read::{Layout, Snapshot, TrustContext};
+pub(crate) use revocation::{Issuer, Revocation};
+pub use revocation::{RevocationCheck, RevocationGap, RevocationListInfo, RevocationOptions};
 pub use trust::{Root, Trust};
 
 /// What the process does with its certificate, which decides the extended key usages it must have.
@@ -41,7 +44,7 @@ pub struct Material {
 }
 
 impl Material {
-    /// Reads the three files once and checks them.
+    /// Reads the files once and checks them; revocation lists too, if there are any.
     ///
     /// For a look at files that nobody is writing, such as a check on the command line; a running process uses
     /// [`crate::watch::MaterialWatch`], which also waits for a writer to finish.
@@ -56,7 +59,11 @@ impl Material {
     ) -> Result<Self, MaterialError> {
         let snapshot = Snapshot::read(files);
         let identity = snapshot.identity(files, usage, now)?;
-        let trust = snapshot.trust(files, now)?;
+        let context = TrustContext {
+            own: identity.chain(),
+            ..TrustContext::default()
+        };
+        let trust = snapshot.trust(files, context, now)?;
         Ok(Self::new(1, Arc::new(identity), Arc::new(trust)))
     }
 

@@ -6,6 +6,7 @@
 
 #![warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
+mod approve;
 mod client;
 mod danger;
 mod explain;
@@ -14,6 +15,7 @@ mod judge;
 mod path;
 mod pinned;
 mod refusal;
+mod revocation;
 mod server;
 mod signatures;
 mod slot;

@@ -20,7 +20,8 @@ pub use status::{MaterialStatus, UnitStatus};
 use crate::clock::Clock;
 use crate::events::Events;
 use crate::material::{
-    Identity, IdentityError, Material, MaterialError, MaterialFiles, Trust, Usage,
+    Identity, IdentityError, Material, MaterialError, MaterialFiles, RevocationOptions, Trust,
+    Usage,
 };
 
 /// Timing of a watch. The defaults suit every deployment; tests shorten them.
@@ -34,6 +35,8 @@ pub struct WatchOptions {
     pub notices: bool,
     /// Where to report reloads, refusals and expiry.
     pub events: Events,
+    /// What is asked of revocation lists.
+    pub revocation: RevocationOptions,
     /// The clock that validity is judged by.
     pub clock: Clock,
 }
@@ -45,6 +48,7 @@ impl Default for WatchOptions {
             settle: Duration::from_millis(250),
             notices: true,
             events: Events::default(),
+            revocation: RevocationOptions::default(),
             clock: Clock::system(),
         }
     }
@@ -160,8 +164,11 @@ impl MaterialPublisher {
         Ok(())
     }
 
-    /// Takes other roots into use.
+    /// Takes other roots and revocation lists into use. A list that isn't among the new ones stays in use, and none goes
+    /// back in time, as with files.
     pub fn replace_trust(&mut self, trust: Trust, clock: &Clock) {
+        let current = self.0.current();
+        let trust = trust.after(current.trust(), current.identity().chain());
         self.0.publish(None, Some(trust), clock);
     }
 }

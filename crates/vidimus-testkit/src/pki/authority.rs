@@ -5,7 +5,7 @@ use rcgen::{
     KeyPair, KeyUsagePurpose, SerialNumber,
 };
 
-use super::{Curve, LeafSpec, Validity, pem};
+use super::{Curve, LeafSpec, RevocationListSpec, Validity, pem};
 
 /// A CA whose key the test holds.
 #[derive(Debug)]
@@ -32,6 +32,11 @@ impl Authority {
     /// Starts a leaf with this common name.
     pub fn leaf(&self, common_name: &str) -> LeafSpec<'_> {
         LeafSpec::new(self, common_name)
+    }
+
+    /// Starts its revocation list of this number.
+    pub fn revocation_list(&self, number: u64) -> RevocationListSpec<'_> {
+        RevocationListSpec::new(self, number)
     }
 
     /// Its certificate.

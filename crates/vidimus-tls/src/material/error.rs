@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use vidimus_x509::cert::CertError;
+use vidimus_x509::crl::CrlError;
 use vidimus_x509::pem::PemError;
 
 use crate::clock::rfc3339;
@@ -222,6 +223,39 @@ pub enum TrustError {
         /// Why.
         #[source]
         source: webpki::Error,
+    },
+    /// The file with revocation lists is not well-formed PEM or DER, or has none.
+    #[error("revocation lists in {} cannot be read as PEM", path.display())]
+    RevocationPem {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        #[source]
+        source: PemError,
+    },
+    /// One of the lists is not a list, or one of a kind that is not accepted. One bad one among good ones refuses them all.
+    #[error("revocation list {position} in {} cannot be used", path.display())]
+    RevocationDer {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        position: usize,
+        /// Why.
+        #[source]
+        source: CrlError,
+    },
+    /// One of the lists says that a known CA's key signed it, and that key didn't.
+    #[error(
+        "revocation list {position} in {} names the key of {issuer:?}, and its signature is not by that key",
+        path.display()
+    )]
+    RevocationSignature {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        position: usize,
+        /// The CA.
+        issuer: String,
     },
     /// No certificate of the set is a CA's, so nothing could ever be verified against it.
     #[error(

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The three files that make up a process's TLS material.
+/// The files that make up a process's TLS material. Each may be anywhere, and a symlink.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MaterialFiles {
     /// The certificate and the intermediates above it, PEM.
@@ -11,10 +11,13 @@ pub struct MaterialFiles {
     pub key: PathBuf,
     /// The roots that peers are verified against, PEM.
     pub ca: PathBuf,
+    /// Revocation lists, PEM or one in DER; `None` never looks for any. Whether they count is
+    /// [`RevocationOptions`](super::RevocationOptions)' to say.
+    pub crl: Option<PathBuf>,
 }
 
 impl MaterialFiles {
-    /// `tls.crt`, `tls.key` and `ca.crt` in `directory`: the names of a Kubernetes TLS Secret.
+    /// `tls.crt`, `tls.key` and `ca.crt` in `directory`, the names of a Kubernetes TLS Secret, and `crl.pem` where it is.
     #[must_use]
     pub fn in_dir(directory: impl AsRef<Path>) -> Self {
         let directory = directory.as_ref();
@@ -22,6 +25,7 @@ impl MaterialFiles {
             certificate: directory.join("tls.crt"),
             key: directory.join("tls.key"),
             ca: directory.join("ca.crt"),
+            crl: Some(directory.join("crl.pem")),
         }
     }
 
@@ -33,7 +37,7 @@ impl MaterialFiles {
 
     /// The folders to watch, each once.
     pub(crate) fn directories(&self) -> Vec<PathBuf> {
-        directories_of(self.paths())
+        directories_of(self.paths().into_iter().chain(self.crl.as_deref()))
     }
 }
 

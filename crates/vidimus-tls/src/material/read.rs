@@ -7,7 +7,12 @@ use std::time::SystemTime;
 
 use zeroize::Zeroizing;
 
-use super::{Identity, IdentityError, MaterialFiles, Trust, TrustError, Usage};
+use rustls_pki_types::CertificateDer;
+
+use super::{
+    Identity, IdentityError, MaterialFiles, RevocationCheck, RevocationGap, RevocationOptions,
+    Trust, TrustError, Usage,
+};
 use crate::identity::Fingerprint;
 
 /// A certificate with its chain is a few kilobytes.
@@ -16,6 +21,8 @@ const MAX_CERTIFICATE: u64 = 1024 * 1024;
 const MAX_KEY: u64 = 64 * 1024;
 /// A whole public web PKI bundle is a quarter of a megabyte.
 pub(crate) const MAX_CA: u64 = 8 * 1024 * 1024;
+/// A list of a million certificates is about 60 MB of PEM.
+const MAX_CRL: u64 = 64 * 1024 * 1024;
 /// How often a read is begun again because `..data` moved on meanwhile.
 pub(crate) const MAX_SWAPS: usize = 8;
 
@@ -31,6 +38,13 @@ pub(crate) enum Layout {
 /// One file's bytes, or why there are none. Equal if a second read gave the same.
 pub(crate) struct Content(Result<Zeroizing<Vec<u8>>, io::Error>);
 
+impl Content {
+    fn is_absent(&self) -> bool {
+        let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        self.0.as_ref().is_err_and(absent)
+    }
+}
+
 impl PartialEq for Content {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
@@ -41,13 +55,15 @@ impl PartialEq for Content {
     }
 }
 
-/// One read of the three files. `Debug` is left out on purpose: it holds a key.
+/// One read of the files. `Debug` is left out on purpose: it holds a key.
 #[derive(PartialEq)]
 pub(crate) struct Snapshot {
     layout: Layout,
     certificate: Content,
     key: Content,
     ca: Content,
+    /// `None` if no lists are looked for.
+    crl: Option<Content>,
 }
 
 impl Snapshot {
@@ -69,7 +85,12 @@ impl Snapshot {
 
     fn through(links: &Links, files: &MaterialFiles) -> Self {
         let [certificate, key, ca] = files.paths().map(|path| links.place_of(path));
-        let layout = if certificate.1 && key.1 && ca.1 {
+        let crl = files.crl.as_deref().map(|path| links.place_of(path));
+        let crl = crl.map(|(path, projected)| (Content(read_bounded(&path, MAX_CRL)), projected));
+        // A file that isn't there is written by nobody.
+        let is_written =
+            |(content, projected): &(Content, bool)| !projected && !content.is_absent();
+        let layout = if certificate.1 && key.1 && ca.1 && !crl.as_ref().is_some_and(is_written) {
             Layout::Projected
         } else {
             Layout::Plain
@@ -79,6 +100,7 @@ impl Snapshot {
             certificate: Content(read_bounded(&certificate.0, MAX_CERTIFICATE)),
             key: Content(read_bounded(&key.0, MAX_KEY)),
             ca: Content(read_bounded(&ca.0, MAX_CA)),
+            crl: crl.map(|(content, _)| content),
         }
     }
 
@@ -100,9 +122,22 @@ impl Snapshot {
         }
     }
 
-    /// Tells one version of the roots from another.
-    pub(crate) fn trust_digest(&self) -> Option<Fingerprint> {
-        self.ca.0.as_ref().ok().map(|ca| Fingerprint::of(ca))
+    /// Tells one version of roots and revocation lists from another.
+    pub(crate) fn trust_digest(&self) -> Option<(Fingerprint, Option<Fingerprint>)> {
+        let ca = self.ca.0.as_ref().ok()?;
+        let crl = match &self.crl {
+            Some(Content(Ok(crl))) => Some(Fingerprint::of(crl)),
+            Some(content) if !content.is_absent() => return None,
+            Some(_) | None => None,
+        };
+        Some((Fingerprint::of(ca), crl))
+    }
+
+    /// Whether there is a file with revocation lists, whatever is in it.
+    pub(crate) fn has_lists(&self) -> bool {
+        self.crl
+            .as_ref()
+            .is_some_and(|content| !content.is_absent())
     }
 
     /// The certificate and key of this read, checked.
@@ -126,20 +161,56 @@ impl Snapshot {
         Identity::parse(certificate, &files.certificate, key, &files.key, usage, now)
     }
 
-    /// The roots of this read, checked.
+    /// The roots and revocation lists of this read, checked.
     pub(crate) fn trust(
         &self,
         files: &MaterialFiles,
+        context: TrustContext<'_>,
         now: SystemTime,
     ) -> Result<Trust, TrustError> {
-        match &self.ca.0 {
-            Ok(ca) => Trust::parse(ca, &files.ca, now),
-            Err(error) => Err(TrustError::Read {
-                path: files.ca.clone(),
+        fn unread(path: &Path, error: &io::Error) -> TrustError {
+            TrustError::Read {
+                path: path.to_path_buf(),
                 source: copy_of(error),
-            }),
+            }
         }
+        let ca = self
+            .ca
+            .0
+            .as_ref()
+            .map_err(|error| unread(&files.ca, error))?;
+        let trust = Trust::parse(ca, &files.ca, now)?;
+        let options = context.revocation.decided(self.has_lists());
+        let trust = match (&self.crl, &files.crl) {
+            _ if options.check() == RevocationCheck::Off => trust,
+            (Some(Content(Ok(text))), Some(path)) => {
+                trust.with_lists(text, path, options, context.own)?
+            }
+            // At the start there must be something to go by; afterwards what was there stays in use.
+            (Some(content), _)
+                if content.is_absent()
+                    && (context.previous.is_some() || options.missing == RevocationGap::Accept) =>
+            {
+                trust.without_lists(options)
+            }
+            (Some(Content(Err(error))), Some(path)) => return Err(unread(path, error)),
+            (_, _) => trust.without_lists(options),
+        };
+        Ok(match context.previous {
+            Some(previous) => trust.after(previous, context.own),
+            None => trust,
+        })
     }
+}
+
+/// What trust is judged in the light of.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct TrustContext<'a> {
+    pub(crate) revocation: RevocationOptions,
+    /// The process's own chain: its CAs may have signed lists.
+    pub(crate) own: &'a [CertificateDer<'static>],
+    /// What is in use.
+    pub(crate) previous: Option<&'a Trust>,
 }
 
 /// `io::Error` is not `Clone`; kind and text are what a message needs.

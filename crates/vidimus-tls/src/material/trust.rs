@@ -1,6 +1,7 @@
-//! The roots that peers are verified against.
+//! The roots that peers are verified against, and the revocation lists beside them.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use rustls::DistinguishedName;
@@ -9,17 +10,18 @@ use serde::Serialize;
 use vidimus_x509::cert::Certificate;
 use vidimus_x509::pem;
 
-use super::{TrustError, memory};
+use super::{Issuer, Revocation, RevocationListInfo, RevocationOptions, TrustError, memory};
 use crate::clock::serialize_time;
 use crate::identity::Fingerprint;
 use crate::verify::facts::{self, PathConstraints};
 
-/// A set of roots, checked as a whole. Immutable.
+/// A set of roots with its revocation lists, checked as a whole. Immutable.
 #[derive(Debug)]
 pub struct Trust {
     roots: Vec<Root>,
     anchors: Vec<TrustAnchor<'static>>,
     hints: Vec<DistinguishedName>,
+    revocation: Revocation,
 }
 
 /// One certificate of a trust set.
@@ -37,6 +39,8 @@ pub struct Root {
     path_len: Option<u32>,
     #[serde(skip)]
     constraints: PathConstraints,
+    #[serde(skip)]
+    issuer: Arc<Issuer>,
 }
 
 impl Root {
@@ -88,6 +92,11 @@ impl Root {
         &self.constraints
     }
 
+    /// The root as the signer of revocation lists.
+    pub(crate) fn issuer(&self) -> &Arc<Issuer> {
+        &self.issuer
+    }
+
     /// Whether `now` is within its dates.
     #[must_use]
     pub fn is_valid_at(&self, now: SystemTime) -> bool {
@@ -112,7 +121,61 @@ impl Trust {
             roots: Vec::new(),
             anchors: Vec::new(),
             hints: Vec::new(),
+            revocation: Revocation::default(),
         }
+    }
+
+    /// The same roots with revocation lists, PEM or one in DER. Their signatures are checked under the roots and under
+    /// `chain`, such as the process's own; a list of another CA waits for a peer that presents it.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the lists, with `memory` in place of a file name.
+    pub fn with_revocation(
+        self,
+        lists: &[u8],
+        options: RevocationOptions,
+        chain: &[CertificateDer<'static>],
+    ) -> Result<Self, TrustError> {
+        self.with_lists(lists, memory(), options.decided(true), chain)
+    }
+
+    pub(crate) fn with_lists(
+        self,
+        lists: &[u8],
+        path: &Path,
+        options: RevocationOptions,
+        chain: &[CertificateDer<'static>],
+    ) -> Result<Self, TrustError> {
+        let revocation = Revocation::parse(lists, path, options, &self.authorities(chain))?;
+        Ok(Self { revocation, ..self })
+    }
+
+    pub(crate) fn without_lists(self, options: RevocationOptions) -> Self {
+        Self {
+            revocation: Revocation::none(options),
+            ..self
+        }
+    }
+
+    /// This set in the place of `previous`: a list that is gone stays in use, and none goes back in time.
+    pub(crate) fn after(self, previous: &Self, chain: &[CertificateDer<'static>]) -> Self {
+        let known = self.authorities(chain);
+        Self {
+            revocation: self.revocation.after(&previous.revocation, &known),
+            ..self
+        }
+    }
+
+    /// The CAs among the roots and in `chain`.
+    fn authorities(&self, chain: &[CertificateDer<'static>]) -> Vec<Arc<Issuer>> {
+        let roots = self.roots.iter().map(|root| Arc::clone(&root.issuer));
+        let of_chain = chain
+            .iter()
+            .filter_map(|der| Certificate::parse(der).ok())
+            .filter(Certificate::is_ca)
+            .map(|certificate| Arc::new(Issuer::of(&certificate)));
+        roots.chain(of_chain).collect()
     }
 
     pub(crate) fn parse(bytes: &[u8], path: &Path, now: SystemTime) -> Result<Self, TrustError> {
@@ -169,6 +232,7 @@ impl Trust {
             authority: certificate.is_ca() && facts::may_sign_certificates(&certificate),
             fault: facts::root_fault(&certificate),
             path_len: certificate.path_len(),
+            issuer: Arc::new(Issuer::of(&certificate)),
             constraints: PathConstraints::of(&certificate),
         });
         Ok(())
@@ -224,14 +288,31 @@ impl Trust {
             roots: kept(&self.roots, &stays),
             anchors: kept(&self.anchors, &stays),
             hints: self.hints.clone(),
+            revocation: self.revocation.clone(),
         }
     }
 
-    /// Whether the other set has the same roots in the same order.
+    /// Whether the other set has the same roots in the same order, and the same revocation lists.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         let of =
             |set: &Self| -> Vec<Fingerprint> { set.roots.iter().map(Root::fingerprint).collect() };
-        of(self) == of(other)
+        of(self) == of(other) && self.revocation.is_same_as(&other.revocation)
+    }
+
+    /// What is asked of revocation lists.
+    #[must_use]
+    pub fn revocation_options(&self) -> &RevocationOptions {
+        self.revocation.options()
+    }
+
+    /// The revocation lists in use.
+    #[must_use]
+    pub fn revocation_lists(&self) -> Vec<RevocationListInfo> {
+        self.revocation.infos()
+    }
+
+    pub(crate) fn revocation(&self) -> &Revocation {
+        &self.revocation
     }
 
     pub(crate) fn anchors(&self) -> &[TrustAnchor<'static>] {

@@ -1,4 +1,4 @@
-//! What happens to live connections when the roots change.
+//! What happens to live connections when the roots or the revocation lists change.
 //!
 //! A long-lived connection would keep a peer's access for as long as it likes: every chain is judged again, along any
 //! path, and a connection whose chain no longer holds is ended. Others never notice.
@@ -13,7 +13,7 @@ use super::registry::{ConnectionId, Entry};
 use super::{ExpiredPeers, Inner, Security};
 use crate::events::DrainCause;
 use crate::identity::Fingerprint;
-use crate::material::{Material, Root, Trust};
+use crate::material::{Material, Trust};
 
 /// Follows the roots of a server. What was seen last outlives each wait, so that no change is missed between two of them.
 pub(super) struct Follower(Option<(watch::Receiver<Arc<Material>>, Arc<Trust>)>);
@@ -48,7 +48,7 @@ impl Follower {
     }
 }
 
-/// Judges every connection again after the roots changed.
+/// Judges every connection again after the roots or the revocation lists changed.
 pub(super) fn sweep(server: &Inner, material: &Material) {
     for entry in server.registry.entries() {
         judge(server, &entry, material);
@@ -107,17 +107,12 @@ pub(super) fn judge(server: &Inner, entry: &Entry, material: &Material) -> bool 
         return true;
     };
     // Pinned peers have no anchor, and no root that could be taken away.
-    let Some(anchor) = chain.anchor() else {
-        return true;
-    };
-    let (trust, generation) = (material.trust(), material.generation());
-    if trust.find(anchor).is_some_and(Root::is_authority) {
-        entry.stands(generation, None);
+    if chain.anchor().is_none() {
         return true;
     }
-    match chain.judge(trust, server.clock.now()) {
+    match chain.judge_again(material.trust(), server.clock.now()) {
         Ok(anew) => {
-            entry.stands(generation, Some(anew));
+            entry.stands(material.generation(), anew);
             true
         }
         Err(refusal) => {

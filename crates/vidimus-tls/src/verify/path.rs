@@ -9,8 +9,10 @@ use vidimus_x509::cert::Certificate;
 use webpki::{EndEntityCert, KeyUsage, VerifiedPath};
 
 use super::Refusal;
-use super::explain::{explain, not_an_issuer, unknown_issuer};
-use super::facts::{self, PathConstraints};
+use super::approve::Approved;
+use super::explain::{explain, unknown_issuer};
+use super::facts;
+use super::revocation::{self, Link};
 use crate::clock::to_system_time;
 use crate::config;
 use crate::identity::{CertificateIdentity, Fingerprint};
@@ -50,6 +52,7 @@ pub struct VerifiedChain {
     anchor: Option<Fingerprint>,
     anchor_subject: Option<String>,
     earliest_not_after: SystemTime,
+    links: Arc<[Link]>,
 }
 
 impl VerifiedChain {
@@ -96,6 +99,41 @@ impl VerifiedChain {
         }
     }
 
+    /// Whether the chain still holds under trust that has changed: `None` along the path that it was accepted by, or the
+    /// chain along another one.
+    ///
+    /// As long as the root stays, that nothing current is known of revocation ends nothing that was accepted while it
+    /// was known: new connections are refused then, and a list that revokes ends the old ones.
+    ///
+    /// # Errors
+    ///
+    /// Why it doesn't hold along any path.
+    pub(crate) fn judge_again(
+        &self,
+        trust: &Trust,
+        now: SystemTime,
+    ) -> Result<Option<Self>, Refusal> {
+        let root = self.anchor.and_then(|anchor| trust.find(anchor));
+        if root.is_some_and(Root::is_authority) && self.is_not_listed(trust) {
+            return Ok(None);
+        }
+        self.judge(trust, now).map(Some)
+    }
+
+    /// Whether everything that was looked up when the chain was accepted is known not to be listed now.
+    fn is_not_listed(&self, trust: &Trust) -> bool {
+        let lists = trust.revocation();
+        let is_asked = revocation::depth(lists.options().check()) > 0;
+        let is_clear = |link: &Link| {
+            let der = self.presented.get(link.position);
+            let certificate = der.and_then(|der| decode(der, link.position).ok());
+            certificate.is_some_and(|certificate| {
+                revocation::check_known(lists, &certificate, &link.issuer).is_ok()
+            })
+        };
+        !is_asked || (!self.links.is_empty() && self.links.iter().all(is_clear))
+    }
+
     /// A chain that was accepted for another reason than a path to a root.
     pub(crate) fn without_path(
         end_entity: &CertificateDer<'_>,
@@ -110,6 +148,7 @@ impl VerifiedChain {
             anchor: None,
             anchor_subject: None,
             earliest_not_after: certificate.not_after(),
+            links: Arc::default(),
         }
     }
 }
@@ -138,12 +177,19 @@ pub(crate) fn verify(
     let parsed = EndEntityCert::try_from(end_entity).map_err(|error| unreadable(1, error))?;
     // The hook can only return webpki's errors; ours is kept beside it and wins, since only a path that was otherwise
     // complete gets there.
-    let last_refusal = RefCell::new(None);
+    let outcome = RefCell::new(None);
     let check = |path: &VerifiedPath<'_>| {
-        check_path(trust, path, to_system_time(now)).map_err(|refusal| {
-            *last_refusal.borrow_mut() = Some(refusal);
-            webpki::Error::UnknownIssuer
-        })
+        let approved = Approved::check(trust, path, &certificate, to_system_time(now));
+        let answer = match &approved {
+            Ok(_) => Ok(()),
+            Err(_) => Err(webpki::Error::UnknownIssuer),
+        };
+        let mut outcome = outcome.borrow_mut();
+        // That a certificate is revoked says more than what is wrong with another path.
+        if approved.is_ok() || !matches!(*outcome, Some(Err(Refusal::Revoked { .. }))) {
+            *outcome = Some(approved);
+        }
+        answer
     };
     let built = parsed.verify_for_usage(
         config::provider().signature_verification_algorithms.all,
@@ -154,20 +200,15 @@ pub(crate) fn verify(
         None,
         Some(&check),
     );
-    let path = match built {
-        Ok(path) => path,
-        Err(error) => {
-            let kept = last_refusal.take();
-            return Err(kept.unwrap_or_else(|| {
-                explain(
-                    error,
-                    &certificate,
-                    intermediates,
-                    to_system_time(now),
-                    purpose,
-                )
-            }));
+    let approved = match (built, outcome.take()) {
+        (Ok(_), Some(Ok(approved))) => approved,
+        (_, Some(Err(refusal))) => return Err(refusal),
+        (Err(error), _) => {
+            let now = to_system_time(now);
+            return Err(explain(error, &certificate, intermediates, now, purpose));
         }
+        // webpki asks the hook about every path that it returns.
+        (Ok(_), None) => return Err(unknown_issuer(&certificate)),
     };
     if let Some(fault) = facts::handshake_fault(&certificate) {
         return Err(Refusal::KeyUsage {
@@ -175,19 +216,19 @@ pub(crate) fn verify(
             fault,
         });
     }
-    let root = trust
-        .root_of(path.anchor())
-        .ok_or_else(|| unknown_issuer(&certificate))?;
+    let presented = owned(end_entity, intermediates);
+    let root = approved.root;
     Ok(VerifiedChain {
-        presented: owned(end_entity, intermediates),
+        links: approved.links(trust, &certificate, &presented),
         purpose,
         identity: Arc::new(
             CertificateIdentity::of(end_entity, &certificate)
-                .under(root.fingerprint(), constraints(&path, root)?),
+                .under(root.fingerprint(), approved.constraints()),
         ),
         anchor: Some(root.fingerprint()),
         anchor_subject: Some(root.subject().to_owned()),
-        earliest_not_after: earliest_not_after(&certificate, &path, root),
+        earliest_not_after: approved.earliest_not_after(&certificate),
+        presented,
     })
 }
 
@@ -220,76 +261,6 @@ fn presented_names(identity: &CertificateIdentity) -> String {
     } else {
         names.join(", ")
     }
-}
-
-/// RFC 5280 §6.1.4 (k), (m) and (n) for the issuers of the path, and the same for the root, whose fields the trust
-/// anchor of §6.1.1 (d) doesn't carry.
-fn check_path(trust: &Trust, path: &VerifiedPath<'_>, now: SystemTime) -> Result<(), Refusal> {
-    let Some(root) = trust.root_of(path.anchor()) else {
-        return Err(not_an_issuer("unknown", "is not one of the trusted roots"));
-    };
-    if let Some(fault) = root.fault() {
-        return Err(not_an_issuer(root.subject(), fault));
-    }
-    check_root_dates(root, now)?;
-    let mut below_root: u32 = 0;
-    for intermediate in path.intermediate_certificates() {
-        let issuer = decode(&intermediate.der(), 2)?;
-        if let Some(fault) = facts::issuer_fault(&issuer) {
-            return Err(not_an_issuer(issuer.subject_text(), fault));
-        }
-        // Self-issued certificates don't count against the limit (RFC 5280 §6.1.4 (l)).
-        if issuer.subject_der() != issuer.issuer_der() {
-            below_root = below_root.saturating_add(1);
-        }
-    }
-    if root.path_len().is_some_and(|limit| below_root > limit) {
-        return Err(not_an_issuer(
-            root.subject(),
-            "its path length allows fewer intermediates",
-        ));
-    }
-    Ok(())
-}
-
-fn check_root_dates(root: &Root, now: SystemTime) -> Result<(), Refusal> {
-    let subject = root.subject().to_owned();
-    let (not_before, not_after) = (root.not_before(), root.not_after());
-    if now < not_before {
-        return Err(Refusal::NotYetValid {
-            subject,
-            now,
-            not_before,
-            not_after,
-        });
-    }
-    if now > not_after {
-        return Err(Refusal::Expired {
-            subject,
-            now,
-            not_before,
-            not_after,
-        });
-    }
-    Ok(())
-}
-
-/// What the CAs of the path say about the names below them.
-fn constraints(path: &VerifiedPath<'_>, root: &Root) -> Result<PathConstraints, Refusal> {
-    let mut constraints = root.constraints().clone();
-    for intermediate in path.intermediate_certificates() {
-        let issuer = decode(&intermediate.der(), 2)?;
-        constraints = constraints.and(PathConstraints::of(&issuer));
-    }
-    Ok(constraints)
-}
-
-fn earliest_not_after(leaf: &Certificate, path: &VerifiedPath<'_>, root: &Root) -> SystemTime {
-    let of_issuers = path
-        .intermediate_certificates()
-        .filter_map(|issuer| Certificate::parse(&issuer.der()).ok())
-        .map(|issuer| issuer.not_after());
-    of_issuers.fold(leaf.not_after().min(root.not_after()), SystemTime::min)
 }
 
 fn owned(

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use rustls::{CertificateError, Error, ExtendedKeyPurpose, OtherError};
 use rustls_pki_types::UnixTime;
+use vidimus_x509::crl::Reason;
 
 use crate::clock::rfc3339;
 
@@ -112,6 +113,48 @@ pub enum Refusal {
         /// What it presented.
         fingerprint: crate::identity::Fingerprint,
     },
+    /// A certificate is on its issuer's revocation list.
+    #[error(
+        "certificate of {subject:?} with serial number {serial} was revoked at {} ({})",
+        rfc3339(*since), reason.map_or_else(|| "no reason given".to_owned(), |reason| reason.to_string())
+    )]
+    Revoked {
+        /// Whose certificate: the peer's or an intermediate's.
+        subject: String,
+        /// Its serial number, hex.
+        serial: String,
+        /// The date in the list.
+        since: SystemTime,
+        /// The reason in the list.
+        reason: Option<Reason>,
+    },
+    /// Nothing is known of a certificate's revocation.
+    #[error(
+        "whether the certificate of {subject:?} has been revoked is not known: {fault} (issuer {issuer:?})"
+    )]
+    RevocationUnknown {
+        /// Whose certificate.
+        subject: String,
+        /// Its issuer, whose list is missing.
+        issuer: String,
+        /// What is missing.
+        fault: &'static str,
+    },
+    /// What is known of a certificate's revocation is too old.
+    #[error(
+        "whether the certificate of {subject:?} has been revoked is not known: the list of {issuer:?} ended at {}, now {}",
+        rfc3339(*next_update), rfc3339(*now)
+    )]
+    RevocationStale {
+        /// Whose certificate.
+        subject: String,
+        /// Its issuer, whose list it is.
+        issuer: String,
+        /// The time of the check.
+        now: SystemTime,
+        /// Until when the list counted.
+        next_update: SystemTime,
+    },
     /// Anything else that path building found.
     #[error("certificate of {subject:?} was refused: {reason}")]
     Path {
@@ -150,6 +193,11 @@ impl Refusal {
             Self::KeyUsage { .. } | Self::IsAuthority { .. } => CertificateError::InvalidPurpose,
             Self::Name { .. } => CertificateError::NotValidForName,
             Self::NotPinned { .. } => CertificateError::ApplicationVerificationFailure,
+            Self::Revoked { .. } => CertificateError::Revoked,
+            // rustls would blame the CA (unknown_ca); what is missing is ours: certificate_unknown.
+            Self::RevocationUnknown { .. } | Self::RevocationStale { .. } => {
+                CertificateError::Other(OtherError(Arc::new(self.clone())))
+            }
             Self::Path { reason, .. } => of_path(reason),
         };
         Error::InvalidCertificate(error)
@@ -169,6 +217,9 @@ impl Refusal {
             Self::NotAnIssuer { .. } => "not_an_issuer",
             Self::Name { .. } => "wrong_name",
             Self::NotPinned { .. } => "not_pinned",
+            Self::Revoked { .. } => "revoked",
+            Self::RevocationUnknown { .. } => "revocation_unknown",
+            Self::RevocationStale { .. } => "revocation_stale",
             Self::Path { .. } => "path",
         }
     }

@@ -12,7 +12,8 @@ use super::{MaterialStatus, MaterialWatch, Shared, UnitStatus, WatchOptions};
 use crate::events::{Event, Unit};
 use crate::identity::Fingerprint;
 use crate::material::{
-    IdentityError, Layout, Material, MaterialError, MaterialFiles, Snapshot, Usage, error_chain,
+    IdentityError, Layout, Material, MaterialError, MaterialFiles, Snapshot, TrustContext, Usage,
+    error_chain,
 };
 
 /// The work behind a [`MaterialWatch`]; the caller runs it.
@@ -31,7 +32,7 @@ pub struct MaterialDriver {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Seen {
     identity: Option<[Fingerprint; 2]>,
-    trust: Option<Fingerprint>,
+    trust: Option<(Fingerprint, Option<Fingerprint>)>,
 }
 
 impl Seen {
@@ -47,7 +48,7 @@ impl MaterialDriver {
     pub(super) async fn start(
         files: MaterialFiles,
         usage: Usage,
-        options: WatchOptions,
+        mut options: WatchOptions,
     ) -> Result<(MaterialWatch, Self), MaterialError> {
         // Watch first and read then: a change in between is an event, not a gap.
         let notices = Notices::new(files.directories(), options.notices);
@@ -57,7 +58,14 @@ impl MaterialDriver {
         };
         let now = options.clock.now();
         let identity = snapshot.identity(&files, usage, now)?;
-        let trust = snapshot.trust(&files, now)?;
+        // Decided once: a list that is dropped in later must not refuse everybody else, nor one that vanishes let all in.
+        options.revocation = options.revocation.decided(snapshot.has_lists());
+        let context = TrustContext {
+            revocation: options.revocation,
+            own: identity.chain(),
+            previous: None,
+        };
+        let trust = snapshot.trust(&files, context, now)?;
         let material = Material::new(1, Arc::new(identity), Arc::new(trust));
         let mut status = MaterialStatus::of(&material);
         status.events = notices.is_armed();
@@ -138,8 +146,17 @@ impl MaterialDriver {
         let current = self.watch.current();
         let identity = (new.identity != self.seen.identity || failed_identity)
             .then(|| snapshot.identity(&self.files, self.usage, now));
+        let own = match &identity {
+            Some(Ok(identity)) => identity.chain(),
+            Some(Err(_)) | None => current.identity().chain(),
+        };
+        let context = TrustContext {
+            revocation: self.options.revocation,
+            own,
+            previous: Some(current.trust()),
+        };
         let trust = (new.trust != self.seen.trust || failed_trust)
-            .then(|| snapshot.trust(&self.files, now));
+            .then(|| snapshot.trust(&self.files, context, now));
         self.seen = new;
 
         let identity = identity.and_then(|judged| {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::clock::{serialize_optional_time, serialize_time};
 use crate::identity::Fingerprint;
-use crate::material::{Material, Root};
+use crate::material::{Material, RevocationCheck, RevocationListInfo, Root};
 
 /// A watch's state for status pages and metrics.
 #[derive(Clone, Debug, Serialize)]
@@ -40,6 +40,10 @@ pub struct MaterialStatus {
     pub leaf_not_after: SystemTime,
     /// The roots in use.
     pub roots: Vec<Root>,
+    /// Which certificates are looked up in revocation lists.
+    pub revocation: RevocationCheck,
+    /// The revocation lists in use.
+    pub revocation_lists: Vec<RevocationListInfo>,
 }
 
 /// The state of one unit of material.
@@ -71,6 +75,8 @@ impl MaterialStatus {
             leaf_not_before: leaf.not_before(),
             leaf_not_after: leaf.not_after(),
             roots: material.trust().roots().to_vec(),
+            revocation: material.trust().revocation_options().check(),
+            revocation_lists: material.trust().revocation_lists(),
         }
     }
 

@@ -11,6 +11,8 @@ mod child;
 #[cfg(test)]
 mod crypto;
 #[cfg(test)]
+mod crl;
+#[cfg(test)]
 mod drain;
 #[cfg(test)]
 mod events;
