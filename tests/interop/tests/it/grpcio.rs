@@ -12,7 +12,7 @@ use vidimus_tls::config::Protocols;
 
 use crate::matrix::calling::{self, Call, Caller, METHOD, Outcome, Seen, greeting};
 use crate::matrix::program::finish;
-use crate::matrix::serving::{self, Running, Server};
+use crate::matrix::serving::{self, OurClient, Running, Server};
 use crate::matrix::{Alert, Attempt, Difference, SERVER, hexadecimal};
 use crate::support::DEADLINE;
 
@@ -70,6 +70,7 @@ async fn client(call: Call) -> Seen {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn our_channel_calls_grpcios_server_and_refuses_it_as_it_should() {
     const SERVER: Server = Server {
+        client: OurClient::Channel,
         alert: Alert::boringssl,
         differences: &[
             silent("no client certificate"),

@@ -6,7 +6,7 @@ use vidimus_tls::config::Protocols;
 
 use crate::matrix::calling::{Call, Caller, Seen};
 use crate::matrix::program::{listening, program};
-use crate::matrix::serving::{Running, Server};
+use crate::matrix::serving::{OurClient, Running, Server};
 use crate::matrix::{Alert, Attempt, SERVER, Speaks, pipe};
 use crate::support::DEADLINE;
 
@@ -80,6 +80,7 @@ backend ours
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn our_channel_calls_haproxy_and_refuses_it_as_it_should() {
     const SERVER: Server = Server {
+        client: OurClient::Channel,
         alert: Alert::openssl,
         differences: &[],
     };

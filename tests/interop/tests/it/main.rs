@@ -26,4 +26,6 @@ mod nginx;
 #[cfg(test)]
 mod openssl;
 #[cfg(test)]
+mod stunnel;
+#[cfg(test)]
 mod support;

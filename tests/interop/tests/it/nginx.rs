@@ -7,7 +7,7 @@ use vidimus_tls::config::Protocols;
 
 use crate::matrix::calling::{self, Call, Caller, Seen};
 use crate::matrix::program::{listening, program};
-use crate::matrix::serving::{self, Running, Server};
+use crate::matrix::serving::{self, OurClient, Running, Server};
 use crate::matrix::{Alert, Attempt, Difference, SERVER, Speaks, pipe};
 
 /// V5, V6, T11, T12, T13, T14.
@@ -75,6 +75,7 @@ server {{
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn our_channel_calls_nginx_and_refuses_it_as_it_should() {
     const SERVER: Server = Server {
+        client: OurClient::Channel,
         alert: Alert::openssl,
         differences: &[
             answered("no client certificate"),

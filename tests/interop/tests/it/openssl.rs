@@ -9,7 +9,7 @@ use vidimus_tls::config::Protocols;
 
 use crate::matrix::calling::{self, Call, Caller, Seen};
 use crate::matrix::program::{listening, program};
-use crate::matrix::serving::{Running, Server};
+use crate::matrix::serving::{OurClient, Running, Server};
 use crate::matrix::{Alert, Attempt, SERVER, Speaks, pipe};
 
 /// V5, V6, T11, T12, T13, T14.
@@ -57,6 +57,7 @@ async fn s_client(call: Call) -> Seen {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn our_channel_calls_openssl_s_server_and_refuses_it_as_it_should() {
     const SERVER: Server = Server {
+        client: OurClient::Channel,
         alert: Alert::openssl,
         differences: &[],
     };
@@ -82,7 +83,7 @@ async fn s_server(attempt: &Attempt) -> Running {
             .args(["-CAfile", "ca.crt", "-Verify", "3", "-verify_return_error"]);
         command.args(speaking(attempt.speaks));
         let (process, stream) = Process::spawn_as_pipe(command);
-        beside.spawn(pipe::serve(nonblocking(stream)));
+        beside.spawn(pipe::serve(nonblocking(stream), pipe::anonymous()));
         process
     };
     let (port, process) = listening(attempt, start).await;

@@ -1,5 +1,7 @@
 //! HTTP/2 by hyper over any stream: what is left to do where a foreign program does TLS alone.
 
+use std::convert::Infallible;
+
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
 use hyper::{Request, Response, Version};
@@ -29,13 +31,19 @@ pub(crate) async fn call(
         Err(error) => return (Outcome::Failed, error.to_string()),
     };
     let mut tasks = JoinSet::new();
-    // the call hears how it ends
-    tasks.spawn(async move { drop(connection.await) });
+    tasks.spawn(connection);
     let service = tower::service_fn(move |request| {
         let mut sender = sender.clone();
         async move { sender.send_request(request).await }
     });
-    ask(service).await
+    let (outcome, mut said) = ask(service).await;
+    // the call hears only that the connection has ended, not how
+    if matches!(outcome, Outcome::Failed)
+        && let Some(Ok(Err(error))) = tasks.join_next().await
+    {
+        said += &format!("\n{error}: {error:?}");
+    }
+    (outcome, said)
 }
 
 /// One call over a stream whose other end speaks HTTP/1.1 and makes HTTP/2 of it.
@@ -70,12 +78,23 @@ async fn ask(
 }
 
 /// Serves one stream until it ends.
-pub(crate) async fn serve(stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
-    let routes = Routes::new(EchoService::anonymous().into_server()).prepare();
+pub(crate) async fn serve<S>(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    service: S,
+) where
+    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>,
+    S: Clone + Send + 'static,
+    S::Future: Send,
+{
     let connection = hyper::server::conn::http2::Builder::new(TokioExecutor::new())
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(routes));
-    // the caller hears of it
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
+    // the caller hears how it ends
     drop(connection.await);
+}
+
+/// A service that doesn't know who calls.
+pub(crate) fn anonymous() -> Routes {
+    Routes::new(EchoService::anonymous().into_server()).prepare()
 }
 
 /// A server without TLS, for programs that do TLS in front of one.
@@ -86,7 +105,7 @@ pub(crate) async fn plaintext() -> (u16, JoinSet<()>) {
     tasks.spawn(async move {
         let mut connections = JoinSet::new();
         while let Ok((stream, _)) = listener.accept().await {
-            connections.spawn(serve(stream));
+            connections.spawn(serve(stream, anonymous()));
         }
     });
     (port, tasks)

@@ -49,7 +49,7 @@ pub(crate) async fn listening(
         let listens = wait_until_async(DEADLINE, || {
             let ended = process.poll_exit();
             // not by connecting: that would be the one connection that some of them serve
-            ready(match (ended, listens(port)) {
+            ready(match (ended, listens(process.id(), port)) {
                 (Some(status), _) => Ok(Err(format!("{status}\n{process}"))),
                 (None, true) => Ok(Ok(())),
                 (None, false) => Err(format!("it runs and says\n{process}")),
@@ -63,13 +63,23 @@ pub(crate) async fn listening(
     panic!("{}: the program does not listen: {said}", attempt.case);
 }
 
-/// Whether somebody listens on this port of 127.0.0.1.
-fn listens(port: u16) -> bool {
+/// Whether the process listens on this port of 127.0.0.1. Whoever else seems to is a child of this very test that has not
+/// yet let go of a socket that [`free_port`] had open.
+fn listens(process: u32, port: u16) -> bool {
     const LISTEN: &str = "0A";
     let address = format!("0100007F:{port:04X}");
     let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
     table.lines().any(|line| {
-        let mut fields = line.split_whitespace().skip(1);
-        fields.next() == Some(&address) && fields.nth(1) == Some(LISTEN)
+        let fields: Vec<_> = line.split_whitespace().collect();
+        matches!(fields[..], [_, local, _, state, _, _, _, _, _, inode, ..]
+            if local == address && state == LISTEN && holds(process, inode))
+    })
+}
+
+fn holds(process: u32, inode: &str) -> bool {
+    let socket = format!("socket:[{inode}]");
+    let files = std::fs::read_dir(format!("/proc/{process}/fd"));
+    files.into_iter().flatten().flatten().any(|file| {
+        std::fs::read_link(file.path()).is_ok_and(|target| target.as_os_str() == &*socket)
     })
 }

@@ -1,19 +1,22 @@
 //! Our channel calls foreign servers.
 
+use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
 use tonic::{Code, Status};
 use vidimus_proto::testkit::v1::EchoResponse;
 use vidimus_proto::testkit::v1::echo_client::EchoClient;
 use vidimus_testkit::{Process, try_wait_until_async};
 use vidimus_tls::channel::{Channel, ClientTls};
 use vidimus_tls::clock::Clock;
+use vidimus_tls::config::{ClientCertificate, ClientHandshake, ServerVerification, client_config};
 use vidimus_tls::material::{Identity, Material, Trust, Usage};
 use vidimus_tls::watch::MaterialWatch;
 
-use super::calling::{GREETING, greeting};
+use super::calling::{GREETING, Outcome, greeting};
 use super::{
     Alert, Attempt, Certificates, Difference, Failures, Leaf, SERVER, Speaks, check_differences,
-    expected,
+    expected, pipe,
 };
 use crate::support::soon;
 
@@ -144,9 +147,20 @@ pub(crate) struct Running {
     pub(crate) _beside: JoinSet<()>,
 }
 
+/// How we call.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum OurClient {
+    /// With our channel.
+    Channel,
+    /// With our configuration over tokio-rustls, and HTTP/2 by hyper.
+    Stream,
+}
+
 /// A foreign server.
 #[derive(Debug)]
 pub(crate) struct Server {
+    /// What of ours calls it.
+    pub(crate) client: OurClient,
     /// How it words an alert.
     pub(crate) alert: fn(Alert) -> &'static str,
     /// Where it differs.
@@ -171,11 +185,18 @@ impl Server {
                 folder: certificates.folder(case.name, &certificates.server(case.server)),
                 speaks: case.speaks,
             };
-            let running = soon("the server's start", start(&attempt)).await;
-            let channel = channel(&certificates, case, running.port);
-            let mut client = EchoClient::new(channel.clone());
-            let outcome = soon(case.name, client.unary(greeting())).await;
-            let outcome = outcome.map(tonic::Response::into_inner);
+            let running = soon("the server's start", Box::pin(start(&attempt))).await;
+            let watch =
+                MaterialWatch::fixed(material(&certificates, case.client.unwrap_or(Leaf::Good)));
+            let shows = case.client.is_some();
+            let outcome = match self.client {
+                OurClient::Channel => {
+                    soon(case.name, Box::pin(by_channel(watch, shows, running.port))).await
+                }
+                OurClient::Stream => {
+                    soon(case.name, Box::pin(by_stream(watch, shows, running.port))).await
+                }
+            };
             let mut problem = check_status(end, &outcome);
             if problem.is_ok()
                 && let End::WeRefuse(alert, _) = end
@@ -223,15 +244,43 @@ fn check_status(end: End, outcome: &Result<EchoResponse, Status>) -> Result<(), 
     }
 }
 
-fn channel(certificates: &Certificates, case: &Case, port: u16) -> Channel {
-    let leaf = case.client.unwrap_or(Leaf::Good);
-    let watch = MaterialWatch::fixed(material(certificates, leaf));
-    let tls = match case.client {
-        Some(_) => ClientTls::Watch(watch),
-        None => ClientTls::WithoutCertificate(watch),
+async fn by_channel(watch: MaterialWatch, shows: bool, port: u16) -> Result<EchoResponse, Status> {
+    let tls = if shows {
+        ClientTls::Watch(watch)
+    } else {
+        ClientTls::WithoutCertificate(watch)
     };
     let target = format!("127.0.0.1:{port}");
-    Channel::builder(&target, SERVER, tls).build().unwrap()
+    let channel = Channel::builder(&target, SERVER, tls).build().unwrap();
+    let answer = EchoClient::new(channel).unary(greeting()).await?;
+    Ok(answer.into_inner())
+}
+
+async fn by_stream(watch: MaterialWatch, shows: bool, port: u16) -> Result<EchoResponse, Status> {
+    let certificate = if shows {
+        ClientCertificate::Presented
+    } else {
+        ClientCertificate::Withheld
+    };
+    let verification = ServerVerification::Roots;
+    let ClientHandshake { config, slot } = client_config(
+        &watch.current(),
+        verification,
+        certificate,
+        &Clock::system(),
+    )
+    .unwrap();
+    let socket = TcpStream::connect(("127.0.0.1", port)).await?;
+    let name = SERVER.try_into().unwrap();
+    let stream = TlsConnector::from(config).connect(name, socket).await;
+    let stream = stream.map_err(|error| match slot.refusal() {
+        Some(refusal) => Status::unavailable(refusal.to_string()),
+        None => Status::unavailable(error.to_string()),
+    })?;
+    match pipe::call(stream).await {
+        (Outcome::Answered(answer), _) => Ok(answer),
+        (Outcome::Denied | Outcome::Failed, said) => Err(Status::unavailable(said)),
+    }
 }
 
 /// What our channel holds. Our own checks would not load a bad certificate, so they look at a time and a use at which
