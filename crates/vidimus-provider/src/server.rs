@@ -102,7 +102,7 @@ pub struct Bound {
 #[derive(Debug)]
 enum Upkeep {
     Alarm(AlarmDriver),
-    Material(MaterialDriver),
+    Material(Box<MaterialDriver>),
     Nothing,
 }
 
@@ -176,7 +176,11 @@ async fn secure(
         Posture::Mutual(files) => {
             let options = config.watch.clone();
             let (watch, driver) = MaterialWatch::start(files, Usage::Server, options).await?;
-            Ok((Security::mutual(watch), None, Upkeep::Material(driver)))
+            Ok((
+                Security::mutual(watch),
+                None,
+                Upkeep::Material(Box::new(driver)),
+            ))
         }
         Posture::Plaintext(opt_out) => {
             let (alarm, driver) = watch_for_material(&opt_out);
