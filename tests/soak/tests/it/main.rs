@@ -1,0 +1,16 @@
+//! Our channel and our server through rotation after rotation of leaf and CA, under streams and calls.
+//!
+//! `VIDIMUS_SOAK=full` runs the long form, which `make soak` does; otherwise a short one is run.
+
+#[cfg(test)]
+mod calls;
+#[cfg(test)]
+mod memory;
+#[cfg(test)]
+mod rotation;
+#[cfg(test)]
+mod service;
+#[cfg(test)]
+mod streams;
+#[cfg(test)]
+mod world;
