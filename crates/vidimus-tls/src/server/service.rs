@@ -84,19 +84,24 @@ pub(super) fn report(server: &Inner, entry: &Entry, refusal: PolicyRefusal, path
 impl<S, B> HyperService<Request<Incoming>> for PeerService<S>
 where
     S: Service<Request<Incoming>, Response = Response<B>> + Clone,
+    S::Error: Into<BoxError>,
     B: Body<Data = Bytes> + Default,
     B::Error: Into<BoxError>,
 {
     type Response = Response<CountedBody<B>>;
-    type Error = S::Error;
+    type Error = BoxError;
     type Future = PeerFuture<S, B>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         if let Some(refusal) = self.refusal() {
             report(&self.server, &self.entry, refusal, request.uri().path());
+            if refusal == PolicyRefusal::Withdrawn && request.version() == Version::HTTP_2 {
+                // A client that has other material by now sends it again over a connection of its own.
+                return PeerFuture::NotProcessed;
+            }
             let content_type = request.headers().get(header::CONTENT_TYPE);
             let mut response = respond(refusal, content_type);
-            if refusal == PolicyRefusal::Withdrawn && request.version() < Version::HTTP_2 {
+            if refusal == PolicyRefusal::Withdrawn {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
@@ -136,18 +141,27 @@ pin_project! {
         Refused {
             response: Option<Response<B>>,
         },
+        /// Ends with `REFUSED_STREAM`, which says that the request may be sent again (RFC 9113 §8.7).
+        NotProcessed,
     }
 }
 
 impl<S, B> Future for PeerFuture<S, B>
 where
     S: Service<Request<Incoming>, Response = Response<B>>,
+    S::Error: Into<BoxError>,
 {
-    type Output = Result<Response<CountedBody<B>>, S::Error>;
+    type Output = Result<Response<CountedBody<B>>, BoxError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let (response, call) = match self.project() {
-            Projected::Passed { future, call } => (ready!(future.poll(context))?, call.take()),
+            Projected::Passed { future, call } => {
+                let response = ready!(future.poll(context)).map_err(Into::into)?;
+                (response, call.take())
+            }
+            Projected::NotProcessed => {
+                return Poll::Ready(Err(h2::Error::from(h2::Reason::REFUSED_STREAM).into()));
+            }
             Projected::Refused { response } => match response.take() {
                 Some(response) => (response, None),
                 None => return Poll::Pending,

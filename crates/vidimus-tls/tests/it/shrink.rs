@@ -235,6 +235,61 @@ async fn a_connection_ends_with_its_peers_certificate() {
     }
 }
 
+/// V14. A call that meets the end of its connection is refused as never processed (RFC 9113 §8.7), whatever the client has
+/// heard of that end: one with newer material sends it again elsewhere, and no call is lost to a rotation.
+#[tokio::test]
+async fn a_call_on_a_withdrawn_connection_is_refused_as_never_processed() {
+    use tokio::io::AsyncWriteExt;
+    const RST_STREAM: u8 = 3;
+    const REFUSED_STREAM: [u8; 4] = [0, 0, 0, 7];
+    const HEADERS: u8 = 1;
+    let (old, new) = (Pki::new("Old"), Pki::new("New"));
+    let dir = tempfile::tempdir().expect("a folder");
+    let server = || new.leaf("server").dns(SERVER).server().issue();
+    let mut volume = server().write_volume(&dir.path().join("tls"), &[&old.root, &new.root]);
+    let (running, _watch) = Running::follow(volume.dir(), Setup::default()).await;
+    let leaf = old.leaf("client").dns("client.test").client().issue();
+    let client = Client::new(&new.root).with(&leaf);
+    let mut stream = client.connect(running.address).await.expect("a handshake");
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    stream.write_all(preface).await.expect("a write");
+    // POST / over https, out of HPACK's static table, with END_STREAM and END_HEADERS.
+    let request = |id: u8| [0, 0, 3, HEADERS, 5, 0, 0, 0, id, 0x83, 0x87, 0x84];
+
+    stream.write_all(&request(1)).await.expect("a write");
+    let (kind, _) = soon("an answer", frame_of(&mut stream, 1)).await;
+    assert_eq!(kind, HEADERS, "the connection serves");
+
+    volume.swap(&server().files(&[&new.root]));
+    wait_until_async(DEADLINE, || async {
+        match running.server.stats().withdrawn {
+            1 => Ok(()),
+            _ => Err("not withdrawn"),
+        }
+    })
+    .await;
+    stream.write_all(&request(3)).await.expect("a write");
+    let refusal = soon("a refusal", frame_of(&mut stream, 3)).await;
+    assert_eq!(refusal, (RST_STREAM, REFUSED_STREAM.to_vec()));
+    assert_eq!(running.server.stats().refused_by_policy, 1);
+    running.stop().await;
+}
+
+/// Type and content of the next frame of a stream.
+async fn frame_of(stream: &mut (impl tokio::io::AsyncRead + Unpin), id: u8) -> (u8, Vec<u8>) {
+    use tokio::io::AsyncReadExt;
+    loop {
+        let mut head = [0; 9];
+        stream.read_exact(&mut head).await.expect("a frame");
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let mut content = vec![0; length as usize];
+        stream.read_exact(&mut content).await.expect("its content");
+        if head[8] == id {
+            return (head[3], content);
+        }
+    }
+}
+
 /// A relay that holds back what the client sends after its first message.
 struct Gate {
     address: std::net::SocketAddr,
