@@ -51,6 +51,7 @@ async fn curl(call: Call, version: &str) -> Seen {
     command
         .current_dir(folder)
         .args(["-sS", "--max-time", "20", version, "--cacert", "ca.crt"])
+        .args(["--crlfile", "crl.pem"])
         .args([
             "--resolve",
             &format!("{SERVER}:{port}:{}", call.address.ip()),

@@ -21,11 +21,18 @@ async fn grpc_gos_client_is_served_and_refused_as_it_should_be() {
     const CLIENT: Caller = Caller {
         protocols: Protocols::H2,
         alert: Alert::go,
-        differences: &[Difference {
-            case: "no protocol agreed on",
-            end: None,
-            reason: "its credentials always offer h2",
-        }],
+        differences: &[
+            Difference {
+                case: "revoked server",
+                end: None,
+                reason: "Go offers it no revocation lists",
+            },
+            Difference {
+                case: "no protocol agreed on",
+                end: None,
+                reason: "its credentials always offer h2",
+            },
+        ],
     };
     golang::program();
     CLIENT.run(client).await;
@@ -63,6 +70,11 @@ async fn our_channel_calls_grpc_gos_server_and_refuses_it_as_it_should() {
         client: OurClient::Channel,
         alert: Alert::go,
         differences: &[
+            Difference {
+                case: "revoked client",
+                end: None,
+                reason: "Go offers it no revocation lists",
+            },
             Difference {
                 case: "client not yet valid",
                 end: Some(serving::End::TheyRefuse(Alert::CertificateExpired)),

@@ -58,10 +58,11 @@ frontend plaintext
   bind 127.0.0.1:{port}
   default_backend ours
 backend ours
-  server ours {address} ssl {speaks} sni str({SERVER}) verify required ca-file {ca} {presents}
+  server ours {address} ssl {speaks} sni str({SERVER}) verify required ca-file {ca} crl-file {lists} {presents}
 ",
                 address = call.address,
                 ca = attempt.file("ca.crt"),
+                lists = attempt.file("crl.pem"),
             ),
         )
     };
@@ -94,14 +95,18 @@ async fn server(attempt: &Attempt) -> Running {
         Speaks::OnlyTls12 => "alpn h2 ssl-max-ver TLSv1.2",
         Speaks::WithoutAlpn => "",
     };
-    let (pair, ca) = (attempt.pair(), attempt.file("ca.crt"));
+    let (pair, ca, lists) = (
+        attempt.pair(),
+        attempt.file("ca.crt"),
+        attempt.file("crl.pem"),
+    );
     let start = async |port| {
         haproxy(
             attempt,
             &format!(
                 "
 frontend mutual
-  bind 127.0.0.1:{port} ssl crt {pair} verify required ca-file {ca} {speaks}
+  bind 127.0.0.1:{port} ssl crt {pair} verify required ca-file {ca} crl-file {lists} {speaks}
   default_backend plaintext
 backend plaintext
   server behind 127.0.0.1:{behind} proto h2

@@ -24,6 +24,7 @@ pub(crate) enum Alert {
     BadCertificate,
     CertificateExpired,
     CertificateRequired,
+    CertificateRevoked,
     NoApplicationProtocol,
     ProtocolVersion,
     UnknownCa,
@@ -37,6 +38,7 @@ impl Alert {
             Self::BadCertificate => "alert bad certificate",
             Self::CertificateExpired => "alert certificate expired",
             Self::CertificateRequired => "alert certificate required",
+            Self::CertificateRevoked => "alert certificate revoked",
             Self::NoApplicationProtocol => "alert no application protocol",
             Self::ProtocolVersion => "alert protocol version",
             Self::UnknownCa => "alert unknown ca",
@@ -50,6 +52,7 @@ impl Alert {
             Self::BadCertificate => "ALERT_BAD_CERTIFICATE",
             Self::CertificateExpired => "ALERT_CERTIFICATE_EXPIRED",
             Self::CertificateRequired => "ALERT_CERTIFICATE_REQUIRED",
+            Self::CertificateRevoked => "ALERT_CERTIFICATE_REVOKED",
             Self::NoApplicationProtocol => "ALERT_NO_APPLICATION_PROTOCOL",
             Self::ProtocolVersion => "ALERT_PROTOCOL_VERSION",
             Self::UnknownCa => "ALERT_UNKNOWN_CA",
@@ -63,6 +66,7 @@ impl Alert {
             Self::BadCertificate => "tls: bad certificate",
             Self::CertificateExpired => "tls: expired certificate",
             Self::CertificateRequired => "tls: certificate required",
+            Self::CertificateRevoked => "tls: revoked certificate",
             Self::NoApplicationProtocol => "tls: no application protocol",
             Self::ProtocolVersion => "tls: protocol version not supported",
             Self::UnknownCa => "tls: unknown certificate authority",
@@ -76,6 +80,7 @@ impl Alert {
             Self::BadCertificate => "BadCertificate",
             Self::CertificateExpired => "CertificateExpired",
             Self::CertificateRequired => "CertificateRequired",
+            Self::CertificateRevoked => "CertificateRevoked",
             Self::NoApplicationProtocol => "NoApplicationProtocol",
             Self::ProtocolVersion => "ProtocolVersion",
             Self::UnknownCa => "UnknownCA",
@@ -100,7 +105,7 @@ pub(crate) enum Speaks {
 pub(crate) struct Attempt {
     /// The case's name.
     pub(crate) case: &'static str,
-    /// `tls.crt`, `tls.key` and `ca.crt`, and room for the peer's own files.
+    /// `tls.crt`, `tls.key`, `ca.crt` and `crl.pem`, and room for the peer's own files.
     pub(crate) folder: PathBuf,
     /// What it is to speak.
     pub(crate) speaks: Speaks,

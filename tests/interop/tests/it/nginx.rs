@@ -22,14 +22,20 @@ async fn nginx_as_a_client_is_served_and_refused_as_it_should_be() {
                 end: None,
                 reason: "it always offers h2",
             },
-            Difference {
-                case: "another server name",
-                end: Some(calling::End::LeavesUs),
-                reason: "it looks at the name after the handshake, in which it has presented its certificate",
-            },
+            judged_late("another server name"),
+            judged_late("revoked server"),
         ],
     };
     CLIENT.run(client).await;
+}
+
+/// A server that nginx refuses.
+const fn judged_late(case: &'static str) -> Difference<calling::End> {
+    Difference {
+        case,
+        end: Some(calling::End::LeavesUs),
+        reason: "it judges the certificate after the handshake, in which it has presented its own",
+    }
 }
 
 async fn client(call: Call) -> Seen {
@@ -54,6 +60,7 @@ server {{
     grpc_ssl_server_name on;
     grpc_ssl_trusted_certificate ca.crt;
     grpc_ssl_verify on;
+    grpc_ssl_crl crl.pem;
     grpc_ssl_verify_depth 3;
     {presents}
   }}
@@ -83,6 +90,7 @@ async fn our_channel_calls_nginx_and_refuses_it_as_it_should() {
             answered("expired client"),
             answered("client not yet valid"),
             answered("client for servers alone"),
+            answered("revoked client"),
             Difference {
                 case: "no protocol agreed on",
                 end: Some(serving::End::TheyRefuse(Alert::NoApplicationProtocol)),
@@ -121,6 +129,7 @@ server {{
   ssl_certificate_key tls.key;
   ssl_client_certificate ca.crt;
   ssl_verify_client on;
+  ssl_crl crl.pem;
   ssl_verify_depth 3;
   location / {{ grpc_pass grpc://127.0.0.1:{behind}; }}
 }}"

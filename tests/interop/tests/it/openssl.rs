@@ -30,7 +30,8 @@ async fn s_client(call: Call) -> Seen {
         .args(["s_client", "-quiet", "-nocommands"])
         .args(["-connect", &call.address.to_string()])
         .args(["-servername", SERVER, "-verify_hostname", SERVER])
-        .args(["-CAfile", "ca.crt", "-verify_return_error"]);
+        .args(["-CAfile", "ca.crt", "-verify_return_error"])
+        .args(["-CRL", "crl.pem", "-crl_check"]);
     if call.presents {
         command.args([
             "-cert",
@@ -80,7 +81,8 @@ async fn s_server(attempt: &Attempt) -> Running {
                 "-cert_chain",
                 "tls.crt",
             ])
-            .args(["-CAfile", "ca.crt", "-Verify", "3", "-verify_return_error"]);
+            .args(["-CAfile", "ca.crt", "-Verify", "3", "-verify_return_error"])
+            .args(["-CRL", "crl.pem", "-crl_check"]);
         command.args(speaking(attempt.speaks));
         let (process, stream) = Process::spawn_as_pipe(command);
         beside.spawn(pipe::serve(nonblocking(stream), pipe::anonymous()));

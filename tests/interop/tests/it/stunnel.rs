@@ -49,6 +49,7 @@ connect = {address}
 sni = {SERVER}
 checkHost = {SERVER}
 CAfile = ca.crt
+CRLfile = crl.pem
 verifyChain = yes
 {presents}
 ",
@@ -92,6 +93,7 @@ connect = 127.0.0.1:{behind}
 cert = tls.crt
 key = tls.key
 CAfile = ca.crt
+CRLfile = crl.pem
 verifyChain = yes
 requireCert = yes
 "

@@ -118,6 +118,12 @@ const CASES: &[Case] = &[
         Alert::UnsupportedCertificate,
         "wrong_purpose",
     ),
+    presenting(
+        "revoked",
+        Leaf::Revoked,
+        Alert::CertificateRevoked,
+        "revoked",
+    ),
     Case {
         name: "TLS 1.2 alone",
         speaks: Speaks::OnlyTls12,
@@ -133,6 +139,12 @@ const CASES: &[Case] = &[
     Case {
         name: "another server name",
         server: Leaf::OtherName,
+        end: End::RefusesUs("client_alert"),
+        ..GOOD
+    },
+    Case {
+        name: "revoked server",
+        server: Leaf::Revoked,
         end: End::RefusesUs("client_alert"),
         ..GOOD
     },

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use vidimus_testkit::pki::LeafSpec;
 use vidimus_testkit::{Credential, Pki};
 
-use super::SERVER;
+use super::{SERVER, put};
+
+/// The serial number of what has been revoked.
+const REVOKED: &[u8] = &[0x77];
 
 /// What is wrong with a certificate, or nothing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -17,6 +20,8 @@ pub(crate) enum Leaf {
     OtherName,
     /// A client's certificate for servers alone, a server's for clients alone.
     OtherPurpose,
+    /// On its CA's revocation list.
+    Revoked,
     /// Issued by a CA that nobody here trusts.
     Stranger,
 }
@@ -65,10 +70,17 @@ impl Certificates {
         dated(spec, leaf).issue()
     }
 
-    /// Writes the three files of one side of one case.
+    /// The lists of both CAs, that of the one which signs leaves first.
+    pub(crate) fn revocation_lists(&self) -> String {
+        let of_leaves = self.pki.issuing.revocation_list(1).revoke(REVOKED);
+        of_leaves.pem() + &self.pki.root.revocation_list(1).pem()
+    }
+
+    /// Writes the files of one side of one case.
     pub(crate) fn folder(&self, name: &str, credential: &Credential) -> PathBuf {
         let path = self.dir.path().join(name.replace(' ', "-"));
         credential.write_dir(&path, &[&self.pki.root]);
+        put(&path.join("crl.pem"), self.revocation_lists());
         path
     }
 
@@ -84,6 +96,7 @@ fn dated(spec: LeafSpec<'_>, leaf: Leaf) -> LeafSpec<'_> {
     match leaf {
         Leaf::Expired => spec.expired(),
         Leaf::NotYetValid => spec.not_yet_valid(),
+        Leaf::Revoked => spec.serial(REVOKED),
         _ => spec,
     }
 }

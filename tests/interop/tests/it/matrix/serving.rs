@@ -10,7 +10,7 @@ use vidimus_testkit::{Process, try_wait_until_async};
 use vidimus_tls::channel::{Channel, ClientTls};
 use vidimus_tls::clock::Clock;
 use vidimus_tls::config::{ClientCertificate, ClientHandshake, ServerVerification, client_config};
-use vidimus_tls::material::{Identity, Material, Trust, Usage};
+use vidimus_tls::material::{Identity, Material, RevocationOptions, Trust, Usage};
 use vidimus_tls::watch::MaterialWatch;
 
 use super::calling::{GREETING, Outcome, greeting};
@@ -94,6 +94,7 @@ const CASES: &[Case] = &[
         Leaf::OtherPurpose,
         Alert::UnsupportedCertificate,
     ),
+    presenting("revoked client", Leaf::Revoked, Alert::CertificateRevoked),
     presented(
         "server of another CA",
         Leaf::Stranger,
@@ -117,6 +118,12 @@ const CASES: &[Case] = &[
         Leaf::OtherPurpose,
         Alert::UnsupportedCertificate,
         "lacks the extended key usage serverAuth",
+    ),
+    presented(
+        "revoked server",
+        Leaf::Revoked,
+        Alert::CertificateRevoked,
+        "with serial number 77 was revoked",
     ),
     presented(
         "another server name",
@@ -292,7 +299,7 @@ fn material(certificates: &Certificates, leaf: Leaf) -> Material {
         Leaf::Expired => (now - DAYS, Usage::Client),
         Leaf::NotYetValid => (now + DAYS, Usage::Client),
         Leaf::OtherPurpose => (now, Usage::Server),
-        Leaf::Good | Leaf::OtherName | Leaf::Stranger => (now, Usage::Client),
+        Leaf::Good | Leaf::OtherName | Leaf::Revoked | Leaf::Stranger => (now, Usage::Client),
     };
     let credential = certificates.client(leaf);
     let identity = Identity::from_pem(
@@ -302,6 +309,11 @@ fn material(certificates: &Certificates, leaf: Leaf) -> Material {
         then,
     );
     let root = certificates.pki.root.pem();
-    let trust = Trust::from_pem(root.as_bytes(), now).unwrap();
+    let lists = certificates.revocation_lists();
+    let trust = Trust::from_pem(root.as_bytes(), now)
+        .and_then(|trust| {
+            trust.with_revocation(lists.as_bytes(), RevocationOptions::default(), &[])
+        })
+        .unwrap();
     Material::of(identity.unwrap(), trust)
 }
