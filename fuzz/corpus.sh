@@ -86,3 +86,5 @@ list plain empty.der
 openssl pkcs8 -topk8 -nocrypt -in "$work/p256.key" -out pem/pkcs8.key
 openssl ec -in "$work/p256.key" -out pem/sec1.key 2>/dev/null
 openssl pkcs8 -topk8 -in "$work/p256.key" -passout pass:a-passphrase -out pem/encrypted.key
+
+../proxy_headers.py proxy_header

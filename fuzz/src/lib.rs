@@ -1,6 +1,8 @@
 //! What each fuzz target does with its input: parse it, and where it parses, check that what came out is
 //! consistent. Also run without a fuzzer by `tests/conformance`.
 
+use std::net::IpAddr;
+
 use vidimus_node::config;
 use vidimus_x509::{crl::RevocationList, csr::VerifiedCsr, fuzzing, pem};
 
@@ -69,6 +71,34 @@ pub fn crl(data: &[u8]) {
 /// When a name is shown with control characters in it.
 pub fn certificate(data: &[u8]) {
     fuzzing::cert(data);
+}
+
+/// A header of the PROXY protocol, version 2, and what follows it.
+///
+/// # Panics
+///
+/// When more or less than the header is read, or a client's address is another one than stands in it.
+pub fn proxy_header(data: &[u8]) {
+    let Some((client, read)) = vidimus_tls::fuzzing::proxy_header(data) else {
+        return;
+    };
+    assert_eq!(&data[..12], b"\r\n\r\n\0\r\nQUIT\n");
+    let length = usize::from(u16::from_be_bytes([data[14], data[15]]));
+    assert_eq!(read, 16 + length, "the header and nothing else");
+    let Some(client) = client else {
+        assert_eq!(
+            data[12], 0x20,
+            "only a proxy's own connection has no client"
+        );
+        return;
+    };
+    assert_eq!(data[12], 0x21);
+    let (ip, port) = match client.ip() {
+        IpAddr::V4(ip) => (ip.octets().to_vec(), 24),
+        IpAddr::V6(ip) => (ip.octets().to_vec(), 48),
+    };
+    assert_eq!(&data[16..16 + ip.len()], ip);
+    assert_eq!(&data[port..port + 2], client.port().to_be_bytes());
 }
 
 /// A machine config.

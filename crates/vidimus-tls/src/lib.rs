@@ -24,6 +24,9 @@ pub mod danger;
 pub mod events;
 #[cfg(feature = "axum")]
 mod extract;
+#[cfg(feature = "proxy-protocol")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod identity;
 pub mod material;
 pub mod peers;

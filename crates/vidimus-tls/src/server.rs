@@ -58,7 +58,13 @@ use tokio_util::sync::CancellationToken;
 
 pub use accept::{Drained, ServeError};
 pub use limits::{ExpiredPeers, Limits};
+#[cfg(feature = "systemd")]
+pub use listener::SystemdError;
+#[cfg(feature = "proxy-protocol")]
+pub(crate) use listener::proxy::header as proxy_header;
 pub use listener::{AdoptError, BindUnixError, Listener, UnixOptions, UnixSocket};
+#[cfg(feature = "proxy-protocol")]
+pub use listener::{HeaderError, ProxyNetworks, ProxyNetworksError, ProxyOverUnix};
 pub use local::LocalPeers;
 pub use raw::{Connection, Stream};
 pub use registry::{ConnectionId, ConnectionInfo};

@@ -1,6 +1,7 @@
 //! The accept loop of one listener, and its end.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -74,7 +75,7 @@ pub(super) async fn serve<S: Serve>(
                     backoff = Backoff::default();
                     server.counters.accepted.add();
                     if server.registry.len() >= server.limits.max_connections {
-                        turn_away(&server, &arrival);
+                        turn_away(&server, arrival.address);
                         continue;
                     }
                     let run = connection::run(Arc::clone(&shared), arrival, service.clone());
@@ -147,9 +148,10 @@ impl Backoff {
     }
 }
 
-fn turn_away(server: &Inner, arrival: &Arrival) {
+/// Counts and tells of a connection that is closed because there are too many.
+pub(super) fn turn_away(server: &Inner, address: Option<SocketAddr>) {
     server.counters.turned_away.add();
-    server.report_turned_away(arrival.address);
+    server.report_turned_away(address);
     if let Some(suppressed) = server.refusal_log.permit(Instant::now()) {
         tracing::warn!(
             max_connections = server.limits.max_connections,

@@ -10,12 +10,17 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::accept::turn_away;
 use super::failure::Failure;
 use super::handshake::{Accepted, Handshaker, prepare};
 use super::linger::linger;
 use super::listener::Arrival;
+#[cfg(feature = "proxy-protocol")]
+use super::listener::proxy::identify;
 use super::log_limit::LogLimit;
 use super::pending::Pending;
+#[cfg(feature = "proxy-protocol")]
+use super::pending::Waiter;
 use super::registry::{Entry, NewConnection, remote_text};
 use super::socket::Socket;
 use super::{Inner, LocalPeers, Security};
@@ -56,9 +61,13 @@ pub(super) trait Serve: Clone + Send + 'static {
 
 /// Handshakes if need be, registers the connection and serves it to its end.
 pub(super) async fn run<S: Serve>(shared: Arc<Shared>, arrival: Arrival, service: S) {
-    let Arrival { socket, address } = arrival;
     let deadline = after(shared.server.limits.handshake_timeout);
-    let waiter = shared.pending.enter(address.map(|address| address.ip()));
+    let waiter = shared.pending.enter(arrival.source());
+    #[cfg(feature = "proxy-protocol")]
+    let Some(arrival) = identified(&shared, arrival, &waiter, deadline).await else {
+        return;
+    };
+    let (socket, address) = (arrival.socket, arrival.address);
     if let Err(error) = prepare(&socket) {
         tracing::debug!(remote = remote_text(address), error = %error, "connection ended before it began");
         return;
@@ -94,6 +103,34 @@ pub(super) async fn run<S: Serve>(shared: Arc<Shared>, arrival: Arrival, service
             drop(waiter);
             let new = new(PeerIdentity::Unauthenticated);
             serve(&shared, socket, new, None, service).await;
+        }
+    }
+}
+
+/// The arrival with its client's address; `None` if it comes from a proxy that didn't say whose connection it is.
+#[cfg(feature = "proxy-protocol")]
+async fn identified(
+    shared: &Shared,
+    mut arrival: Arrival,
+    waiter: &Waiter,
+    deadline: Instant,
+) -> Option<Arrival> {
+    if !arrival.from_proxy {
+        return Some(arrival);
+    }
+    let outcome = tokio::select! {
+        outcome = identify(&mut arrival, waiter, deadline) => outcome,
+        () = shared.closing.cancelled() => return None,
+    };
+    match outcome {
+        Ok(()) => Some(arrival),
+        Err(cause) => {
+            let failure = Failure {
+                cause,
+                socket: None,
+            };
+            refuse(shared, failure, arrival.address).await;
+            None
         }
     }
 }
@@ -197,7 +234,13 @@ async fn serve<IO, S>(
     S: Serve,
 {
     let server = &shared.server;
+    let address = new.address;
     let registration = server.registry.register(new);
+    // At its acceptance there was room, but handshakes that were under way then may have taken it since.
+    if server.registry.len() > server.limits.max_connections {
+        turn_away(server, address);
+        return;
+    }
     let entry = registration.entry();
     // Registered first and judged then: a sweep that ran in between has seen either the entry or the older trust.
     if let (Some((trust, _)), Some(handshaker)) = (&tls, &shared.handshaker) {

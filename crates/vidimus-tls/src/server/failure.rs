@@ -39,6 +39,9 @@ pub(super) enum Cause {
     NoCertificate,
     #[error("the verifier left no identity")]
     NoIdentity,
+    #[cfg(feature = "proxy-protocol")]
+    #[error(transparent)]
+    Proxy(#[from] super::HeaderError),
     #[error("the handshake took longer than it may")]
     Timeout,
     #[error("transport")]
@@ -61,6 +64,8 @@ impl Cause {
             Self::NotTls => "not_tls",
             Self::NoCertificate => "no_certificate",
             Self::NoIdentity => "no_identity",
+            #[cfg(feature = "proxy-protocol")]
+            Self::Proxy(_) => "proxy_header",
             Self::Timeout => "timeout",
             Self::Transport(_) => "transport",
             Self::Tls(_) => "tls",

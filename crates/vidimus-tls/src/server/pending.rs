@@ -118,6 +118,22 @@ pub(super) struct Waiter {
 }
 
 impl Waiter {
+    /// Says whose socket it is, where that was not known at its arrival. It keeps its place in the order.
+    #[cfg(feature = "proxy-protocol")]
+    pub(super) fn belongs_to(&self, source: IpAddr) {
+        let source = network(source);
+        let mut waiting = self.pending.lock();
+        let of_source = waiting.by_source.get(&source).copied().unwrap_or_default();
+        if of_source >= self.pending.max_per_source {
+            waiting.displace(|socket| socket.source == Some(source));
+        }
+        if let Some(socket) = waiting.sockets.get_mut(&self.id) {
+            socket.source = Some(source);
+            let count = waiting.by_source.entry(source).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
+
     /// Waits until this socket has to make room.
     pub(super) async fn displaced(&self) {
         self.displaced.cancelled().await;
@@ -166,6 +182,23 @@ mod tests {
         assert!(!other.displaced.is_cancelled());
         let gone: Vec<bool> = mine.iter().map(|w| w.displaced.is_cancelled()).collect();
         assert_eq!(gone, [true, true, true, false, false]);
+    }
+
+    /// T17. Behind a proxy all sockets would be of one source, if they weren't counted as their clients'.
+    #[cfg(feature = "proxy-protocol")]
+    #[test]
+    fn a_source_that_is_known_later_has_the_same_share() {
+        let pending = Pending::new(10, 2);
+        let unknown: Vec<Waiter> = (0..4).map(|_| pending.enter(None)).collect();
+        for waiter in &unknown {
+            assert!(!waiter.displaced.is_cancelled(), "none has a source yet");
+            waiter.belongs_to(IpAddr::from([192, 0, 2, 1]));
+        }
+        let gone: Vec<bool> = unknown.iter().map(|w| w.displaced.is_cancelled()).collect();
+        assert_eq!(gone, [true, true, false, false]);
+        drop(unknown);
+        let waiting = pending.lock();
+        assert!(waiting.sockets.is_empty() && waiting.by_source.is_empty());
     }
 
     /// T17. Whoever has an IPv6 subnet has more addresses than there are places.

@@ -19,7 +19,7 @@ use vidimus_tls::server::{
     BindUnixError, Listener, LocalPeers, Security, ServeError, Server, UnixOptions, UnixSocket,
 };
 
-use crate::child::Child;
+use crate::child;
 use crate::support::{LogCapture, call, soon};
 
 fn own_uid() -> u32 {
@@ -93,6 +93,68 @@ async fn a_group_is_admitted_and_another_is_not() {
     let (answer, log) = try_call(nobody.and_groups([own_gid() + 1])).await;
     answer.expect_err("refused");
     assert!(log.contains("local connection refused"), "{log}");
+}
+
+/// K15. Another user for real, where the tests run as root: the mode keeps it out, and where that lets it in, the kernel's
+/// word about it does.
+#[tokio::test]
+async fn another_user_is_kept_out_by_the_mode_and_by_its_credentials() {
+    const STRANGER: u32 = 65_534;
+    if own_uid() != 0 {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let open = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(dir.path(), open).expect("the folder's mode");
+    for (mode, admitted, expected) in [
+        (0o600, LocalPeers::users([STRANGER]), "PermissionDenied"),
+        (0o666, LocalPeers::owner(), "closed"),
+        (0o666, LocalPeers::users([STRANGER]), "served"),
+        (0o666, LocalPeers::owner().and_groups([STRANGER]), "served"),
+    ] {
+        let path = dir.path().join(format!("{mode:o}"));
+        let options = UnixOptions { mode, group: None };
+        let listener = Listener::bind_unix(&path, options).expect("a socket");
+        let server = Server::builder(Security::Local(admitted)).build();
+        let routes = Routes::new(EchoService::anonymous().into_server());
+        let stop = CancellationToken::new();
+        let serving = server.serve(listener, routes, stop.clone());
+        let connecting = async {
+            let connected = tokio::task::spawn_blocking(move || connect_as(STRANGER, &path));
+            let outcome = connected.await.expect("no panic");
+            stop.cancel();
+            outcome
+        };
+        let (served, outcome) =
+            soon("the answer", async { tokio::join!(serving, connecting) }).await;
+        served.expect("served");
+        assert_eq!(outcome, expected, "{mode:o}");
+    }
+}
+
+/// What becomes of a connection that a thread makes as another user.
+fn connect_as(id: u32, path: &Path) -> String {
+    use rustix::process::{Gid, Uid};
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+    // Only this thread changes, and it ends afterwards: the pool's threads go on as somebody who may change back.
+    let path = path.to_owned();
+    let connecting = std::thread::spawn(move || {
+        let (user, group) = (Uid::from_raw(id), Gid::from_raw(id));
+        rustix::thread::set_thread_groups(&[]).expect("root may");
+        rustix::thread::set_thread_res_gid(group, group, group).expect("root may");
+        rustix::thread::set_thread_res_uid(user, user, user).expect("root may");
+        let mut stream = match UnixStream::connect(path) {
+            Ok(stream) => stream,
+            Err(error) => return format!("{:?}", error.kind()),
+        };
+        let written = stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0");
+        match written.and_then(|()| stream.read(&mut [0; 1])) {
+            Ok(0) | Err(_) => "closed".to_owned(),
+            Ok(_) => "served".to_owned(),
+        }
+    });
+    connecting.join().expect("no panic")
 }
 
 /// Peer credentials don't exist on TCP, so such a server never starts.
@@ -192,9 +254,9 @@ async fn a_live_servers_socket_is_never_taken() {
 /// The other process of the next test: it has the socket until it is killed.
 #[tokio::test]
 async fn child_that_has_a_socket() {
-    if let Some(path) = Child::argument() {
+    if let Some(path) = child::argument() {
         let _socket = bind(Path::new(&path)).expect("a socket");
-        Child::ready("bound");
+        child::say("bound");
         std::future::pending::<()>().await;
     }
 }
@@ -204,8 +266,8 @@ async fn child_that_has_a_socket() {
 async fn a_killed_servers_socket_is_replaced() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("socket");
-    let mut child = Child::start("local::child_that_has_a_socket", &path);
-    child.wait_ready();
+    let mut child = child::start("local::child_that_has_a_socket", &path);
+    child::word(&mut child, "bound").await;
     let refused = bind(&path).expect_err("it is taken");
     let holder = Some(child.id());
     assert!(

@@ -9,9 +9,9 @@ mod channel;
 #[cfg(test)]
 mod child;
 #[cfg(test)]
-mod crypto;
-#[cfg(test)]
 mod crl;
+#[cfg(test)]
+mod crypto;
 #[cfg(test)]
 mod drain;
 #[cfg(test)]
@@ -22,6 +22,8 @@ mod examples;
 mod foreign;
 #[cfg(test)]
 mod http1;
+#[cfg(test)]
+mod listen;
 #[cfg(test)]
 mod local;
 #[cfg(test)]
@@ -36,6 +38,8 @@ mod pinned;
 mod policy;
 #[cfg(test)]
 mod posture;
+#[cfg(test)]
+mod proxy;
 #[cfg(test)]
 mod raw;
 #[cfg(test)]

@@ -29,7 +29,7 @@ use vidimus_tls::events::Events;
 use vidimus_tls::identity::PeerIdentity;
 use vidimus_tls::material::{MaterialFiles, Usage};
 use vidimus_tls::policy::AllowList;
-use vidimus_tls::server::{Drained, Limits, Security, Server};
+use vidimus_tls::server::{Drained, Limits, Listener, Security, Server};
 use vidimus_tls::watch::{MaterialWatch, WatchOptions};
 
 /// No test waits longer for anything; a healthy run needs a small part of it.
@@ -62,6 +62,8 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) clock: Clock,
     pub(crate) events: Events,
+    /// The networks whose connections begin with a PROXY header.
+    pub(crate) proxies: &'static str,
 }
 
 impl Running {
@@ -69,6 +71,11 @@ impl Running {
     pub(crate) async fn start(security: Security, setup: Setup) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let address = listener.local_addr().expect("the port's address");
+        let mut listener = Listener::from(listener);
+        if !setup.proxies.is_empty() {
+            let networks = setup.proxies.parse().expect("networks");
+            listener = listener.with_proxy_protocol(networks).expect("it is TCP");
+        }
         let server = Server::builder(security)
             .allow_list(AllowList::parse(setup.allow))
             .limits(setup.limits)
@@ -86,7 +93,7 @@ impl Running {
         let mut tasks = JoinSet::new();
         let (serving, token) = (server.clone(), shutdown.clone());
         tasks.spawn(async move {
-            let drained = serving.serve(listener.into(), routes, token).await;
+            let drained = serving.serve(listener, routes, token).await;
             Some(drained.expect("the server serves"))
         });
         Self {
@@ -209,6 +216,8 @@ pub(crate) struct Client {
     identity: Option<(Vec<CertificateDer<'static>>, Vec<u8>)>,
     pub(crate) alpn: Vec<&'static [u8]>,
     resumption: Option<rustls::client::Resumption>,
+    /// What it sends before TLS.
+    first: Vec<u8>,
 }
 
 impl Client {
@@ -220,6 +229,7 @@ impl Client {
             identity: None,
             alpn: vec![b"h2"],
             resumption: None,
+            first: Vec::new(),
         }
     }
 
@@ -254,6 +264,11 @@ impl Client {
         self
     }
 
+    pub(crate) fn sending_first(mut self, bytes: &[u8]) -> Self {
+        self.first = bytes.to_vec();
+        self
+    }
+
     pub(crate) fn resuming(mut self) -> Self {
         self.resumption = Some(rustls::client::Resumption::in_memory_sessions(8));
         self
@@ -284,8 +299,13 @@ impl Client {
 
     /// The TLS handshake alone.
     pub(crate) async fn connect(&self, address: SocketAddr) -> io::Result<TlsStream<TcpStream>> {
-        let tcp = TcpStream::connect(address).await?;
+        self.shake_hands(TcpStream::connect(address).await?).await
+    }
+
+    /// The same over a connection that is there already.
+    pub(crate) async fn shake_hands(&self, mut tcp: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         tcp.set_nodelay(true)?;
+        tcp.write_all(&self.first).await?;
         let name = ServerName::try_from(SERVER).expect("a name");
         soon(
             "the handshake",

@@ -45,6 +45,11 @@ fn machine_config_parser_stands_its_corpus_and_changed_copies_of_it() {
     feed("machine_config", parsers::machine_config);
 }
 
+#[test]
+fn proxy_header_parser_stands_its_corpus_and_changed_copies_of_it() {
+    feed("proxy_header", parsers::proxy_header);
+}
+
 #[expect(
     clippy::print_stdout,
     reason = "the seed of a failed run is what one needs to see it again"
