@@ -9,6 +9,7 @@ mod files;
 mod identity;
 mod read;
 mod revocation;
+mod source;
 mod trust;
 
 use std::path::Path;
@@ -22,6 +23,7 @@ pub use identity::Identity;
 pub(crate) use read::{Layout, Snapshot, TrustContext};
 pub(crate) use revocation::{Issuer, Revocation};
 pub use revocation::{RevocationCheck, RevocationGap, RevocationListInfo, RevocationOptions};
+pub use source::{MaterialBytes, MaterialSource};
 pub use trust::{Root, Trust};
 
 /// What the process does with its certificate, which decides the extended key usages it must have.

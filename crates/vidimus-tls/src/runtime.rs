@@ -22,7 +22,7 @@ use std::task::Poll;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::material::{MaterialError, MaterialFiles, Usage};
+use crate::material::{MaterialError, MaterialSource, Usage};
 use crate::watch::{MaterialWatch, WatchOptions};
 
 /// What follows files for servers and channels. Nothing is followed until [`Runtime::run`] is polled.
@@ -39,18 +39,18 @@ impl Runtime {
         Self::default()
     }
 
-    /// Reads certificate, key and roots, and will follow their files.
+    /// Reads certificate, key and roots, and will follow them: `MaterialFiles`, or a function.
     ///
     /// # Errors
     ///
-    /// The first fault of the files: a process starts with good material or not at all.
+    /// The first fault of the material: a process starts with good material or not at all.
     pub async fn material(
         &mut self,
-        files: MaterialFiles,
+        source: impl Into<MaterialSource>,
         usage: Usage,
         options: WatchOptions,
     ) -> Result<MaterialWatch, MaterialError> {
-        let (watch, driver) = MaterialWatch::start(files, usage, options).await?;
+        let (watch, driver) = MaterialWatch::start(source, usage, options).await?;
         self.drive(driver.run(self.stop.clone()));
         Ok(watch)
     }

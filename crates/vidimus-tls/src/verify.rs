@@ -24,7 +24,7 @@ pub(crate) use client::RootClientVerifier;
 pub(crate) use danger::UnverifiedServer;
 pub use judge::{Judge, judge};
 pub use path::{Purpose, VerifiedChain};
-pub(crate) use path::{check_name as name, verify as path_to_root};
+pub(crate) use path::{check_name as name, since_epoch, verify as path_to_root};
 pub use pinned::PinnedClientVerifier;
 pub use refusal::Refusal;
 pub(crate) use server::RootServerVerifier;

@@ -4,15 +4,17 @@
 //! never the kind of event. What fails its checks leaves the last good state in use, is logged once per distinct reason
 //! and counted. The work is a [`MaterialDriver`] that the caller runs.
 
+mod alarms;
 mod driver;
 mod notice;
+mod own_chain;
 mod settle;
 mod status;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 pub use driver::MaterialDriver;
 pub use status::{MaterialStatus, UnitStatus};
@@ -20,7 +22,7 @@ pub use status::{MaterialStatus, UnitStatus};
 use crate::clock::Clock;
 use crate::events::Events;
 use crate::material::{
-    Identity, IdentityError, Material, MaterialError, MaterialFiles, RevocationOptions, Trust,
+    Identity, IdentityError, Material, MaterialError, MaterialSource, RevocationOptions, Trust,
     Usage,
 };
 
@@ -62,20 +64,21 @@ pub struct MaterialWatch(Arc<Shared>);
 struct Shared {
     sender: watch::Sender<Arc<Material>>,
     status: Mutex<MaterialStatus>,
+    wake: Notify,
 }
 
 impl MaterialWatch {
-    /// Reads the files, checks them and prepares to follow them.
+    /// Reads the files, or asks the function, checks what comes and prepares to follow it.
     ///
     /// # Errors
     ///
     /// The first fault of identity or trust: a process starts with good material or not at all.
     pub async fn start(
-        files: MaterialFiles,
+        source: impl Into<MaterialSource>,
         usage: Usage,
         options: WatchOptions,
     ) -> Result<(Self, MaterialDriver), MaterialError> {
-        MaterialDriver::start(files, usage, options).await
+        MaterialDriver::start(source.into(), usage, options).await
     }
 
     /// Material that never changes.
@@ -85,7 +88,14 @@ impl MaterialWatch {
         Self(Arc::new(Shared {
             sender: watch::Sender::new(Arc::new(material)),
             status: Mutex::new(status),
+            wake: Notify::new(),
         }))
+    }
+
+    /// Has the driver look at the source now and not at the next poll: for a function that knows of a change, or a signal
+    /// that asks for it.
+    pub fn look(&self) {
+        self.0.wake.notify_one();
     }
 
     /// Material that the program itself replaces, such as a certificate it issues to itself.

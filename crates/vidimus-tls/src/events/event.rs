@@ -104,6 +104,26 @@ pub enum Event {
         /// The generation that is in use now.
         generation: u64,
     },
+    /// A revocation list in use is past its nextUpdate: whom it is about is refused, unless that was set otherwise.
+    RevocationListEnded {
+        /// Whose list.
+        issuer: String,
+        /// Its number.
+        number: Option<String>,
+        /// Until when it counted.
+        #[serde(serialize_with = "serialize_time")]
+        next_update: SystemTime,
+    },
+    /// A revocation list in use ends soon.
+    RevocationListEnding {
+        /// Whose list.
+        issuer: String,
+        /// Its number.
+        number: Option<String>,
+        /// Until when it counts.
+        #[serde(serialize_with = "serialize_time")]
+        next_update: SystemTime,
+    },
     /// A root in use has expired and verifies nobody any more.
     RootExpired {
         /// Its subject.

@@ -10,8 +10,8 @@ use zeroize::Zeroizing;
 use rustls_pki_types::CertificateDer;
 
 use super::{
-    Identity, IdentityError, MaterialFiles, RevocationCheck, RevocationGap, RevocationOptions,
-    Trust, TrustError, Usage,
+    Identity, IdentityError, MaterialFiles, MaterialSource, RevocationCheck, RevocationGap,
+    RevocationOptions, Trust, TrustError, Usage,
 };
 use crate::identity::Fingerprint;
 
@@ -67,6 +67,30 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
+    /// Asks the source once.
+    pub(crate) fn of(source: &MaterialSource) -> Self {
+        match source.read() {
+            None => Self::read(source.files()),
+            Some(Ok(bytes)) => Self {
+                layout: Layout::Projected,
+                certificate: Content(Ok(bytes.certificate.into())),
+                key: Content(Ok(bytes.key.into())),
+                ca: Content(Ok(bytes.ca.into())),
+                crl: bytes.crl.map(|crl| Content(Ok(crl.into()))),
+            },
+            Some(Err(error)) => {
+                let failed = || Content(Err(io::Error::other(error.to_string())));
+                Self {
+                    layout: Layout::Projected,
+                    certificate: failed(),
+                    key: failed(),
+                    ca: failed(),
+                    crl: Some(failed()),
+                }
+            }
+        }
+    }
+
     /// Reads the files once. What goes wrong is kept per file, for the unit that it belongs to.
     pub(crate) fn read(files: &MaterialFiles) -> Self {
         let mut links = Links::of(&files.directories());

@@ -273,7 +273,7 @@ fn owned(
         .collect()
 }
 
-pub(super) fn since_epoch(time: SystemTime) -> UnixTime {
+pub(crate) fn since_epoch(time: SystemTime) -> UnixTime {
     let since = time
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or_default();

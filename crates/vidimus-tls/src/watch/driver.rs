@@ -3,29 +3,34 @@
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
+use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
+use super::alarms::{self, Alarms};
 use super::notice::Notices;
+use super::own_chain;
 use super::settle::{blocking, settle};
 use super::{MaterialStatus, MaterialWatch, Shared, UnitStatus, WatchOptions};
 use crate::events::{Event, Unit};
 use crate::identity::Fingerprint;
 use crate::material::{
-    IdentityError, Layout, Material, MaterialError, MaterialFiles, Snapshot, TrustContext, Usage,
-    error_chain,
+    IdentityError, Layout, Material, MaterialError, MaterialSource, RevocationCheck, Snapshot,
+    TrustContext, Usage, error_chain,
 };
 
 /// The work behind a [`MaterialWatch`]; the caller runs it.
 #[derive(Debug)]
 pub struct MaterialDriver {
-    files: MaterialFiles,
+    source: MaterialSource,
     usage: Usage,
     options: WatchOptions,
     watch: MaterialWatch,
     notices: Notices,
     seen: Seen,
-    leaf_alarm: bool,
+    alarms: Alarms,
+    /// Whether nothing needs to be said about lists that don't count.
+    idle_lists: bool,
 }
 
 /// The versions that were judged last.
@@ -46,41 +51,47 @@ impl Seen {
 
 impl MaterialDriver {
     pub(super) async fn start(
-        files: MaterialFiles,
+        source: MaterialSource,
         usage: Usage,
         mut options: WatchOptions,
     ) -> Result<(MaterialWatch, Self), MaterialError> {
         // Watch first and read then: a change in between is an event, not a gap.
-        let notices = Notices::new(files.directories(), options.notices);
-        let snapshot = match read_settled(&files, &options).await {
+        let directories = source.files().directories();
+        let notices = Notices::new(directories, options.notices && source.is_files());
+        let snapshot = match read_settled(&source, &options).await {
             Some(snapshot) => snapshot,
-            None => read(&files).await,
+            None => read(&source).await,
         };
+        let files = source.files();
         let now = options.clock.now();
-        let identity = snapshot.identity(&files, usage, now)?;
+        let identity = snapshot.identity(files, usage, now)?;
         // Decided once: a list that is dropped in later must not refuse everybody else, nor one that vanishes let all in.
+        let is_asked = options.revocation.check.is_some();
         options.revocation = options.revocation.decided(snapshot.has_lists());
         let context = TrustContext {
             revocation: options.revocation,
             own: identity.chain(),
             previous: None,
         };
-        let trust = snapshot.trust(&files, context, now)?;
+        let trust = snapshot.trust(files, context, now)?;
         let material = Material::new(1, Arc::new(identity), Arc::new(trust));
+        own_chain::warn(&material, usage, now);
         let mut status = MaterialStatus::of(&material);
         status.events = notices.is_armed();
         let watch = MaterialWatch(Arc::new(Shared {
             sender: tokio::sync::watch::Sender::new(Arc::new(material)),
             status: Mutex::new(status),
+            wake: Notify::new(),
         }));
         let driver = Self {
             seen: Seen::of(&snapshot),
-            files,
+            source,
             usage,
             options,
             watch: watch.clone(),
             notices,
-            leaf_alarm: false,
+            alarms: Alarms::default(),
+            idle_lists: is_asked,
         };
         Ok((watch, driver))
     }
@@ -93,10 +104,11 @@ impl MaterialDriver {
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 () = self.notices.next() => {}
+                () = self.watch.0.wake.notified() => {}
                 _ = ticks.tick() => {
                     self.notices.arm();
                     self.watch.lock_status().events = self.notices.is_armed();
-                    self.look_at_leaf();
+                    self.raise_alarms();
                 }
             }
             tokio::select! {
@@ -108,7 +120,7 @@ impl MaterialDriver {
 
     /// Compares the files with what was judged last and takes what is new and good into use. Does nothing otherwise.
     async fn activate(&mut self) {
-        let snapshot = read(&self.files).await;
+        let snapshot = read(&self.source).await;
         {
             let mut status = self.watch.lock_status();
             status.looks = status.looks.saturating_add(1);
@@ -119,7 +131,7 @@ impl MaterialDriver {
         let snapshot = if snapshot.layout() == Layout::Projected {
             snapshot
         } else {
-            match settle(snapshot, self.options.settle, || read(&self.files)).await {
+            match settle(snapshot, self.options.settle, || read(&self.source)).await {
                 Some(settled) => settled,
                 // Still being written: the next tick or event looks again.
                 None => return,
@@ -145,7 +157,7 @@ impl MaterialDriver {
         };
         let current = self.watch.current();
         let identity = (new.identity != self.seen.identity || failed_identity)
-            .then(|| snapshot.identity(&self.files, self.usage, now));
+            .then(|| snapshot.identity(self.source.files(), self.usage, now));
         let own = match &identity {
             Some(Ok(identity)) => identity.chain(),
             Some(Err(_)) | None => current.identity().chain(),
@@ -156,7 +168,7 @@ impl MaterialDriver {
             previous: Some(current.trust()),
         };
         let trust = (new.trust != self.seen.trust || failed_trust)
-            .then(|| snapshot.trust(&self.files, context, now));
+            .then(|| snapshot.trust(self.source.files(), context, now));
         self.seen = new;
 
         let identity = identity.and_then(|judged| {
@@ -179,7 +191,6 @@ impl MaterialDriver {
         });
         let trust = trust.filter(|new| !new.is_same_as(current.trust()));
         if identity.is_some() || trust.is_some() {
-            self.leaf_alarm &= identity.is_none();
             let units = [
                 identity.as_ref().map(|_| Unit::Identity),
                 trust.as_ref().map(|_| Unit::Trust),
@@ -190,7 +201,9 @@ impl MaterialDriver {
                 self.report(|| Event::Reloaded { unit, generation });
             }
             self.log_reload(now);
+            own_chain::warn(&self.watch.current(), self.usage, now);
         }
+        self.look_for_idle_lists(snapshot);
     }
 
     /// Keeps the good unit, or the reason why it isn't; the reason is logged once until it changes.
@@ -259,34 +272,37 @@ impl MaterialDriver {
         );
     }
 
-    /// Says once that the certificate in use has expired.
-    fn look_at_leaf(&mut self) {
+    /// Says what time has made wrong with the material in use.
+    fn raise_alarms(&mut self) {
         let material = self.watch.current();
-        let leaf = material.identity().names();
-        if !self.leaf_alarm && self.options.clock.now() > leaf.not_after() {
-            self.leaf_alarm = true;
-            self.report(|| Event::LeafExpired {
-                subject: leaf.subject().to_owned(),
-                not_after: leaf.not_after(),
-            });
-            tracing::error!(
-                subject = leaf.subject(),
-                not_after = crate::clock::rfc3339(leaf.not_after()),
-                "the certificate in use has EXPIRED: peers refuse it until the files are renewed"
+        for alarm in self.alarms.look(&material, self.options.clock.now()) {
+            alarms::log(&alarm);
+            self.report(|| alarm);
+        }
+    }
+
+    /// Lists that have come after the start count from the next one on: they must not refuse everybody unasked.
+    fn look_for_idle_lists(&mut self, snapshot: &Snapshot) {
+        let is_off = self.options.revocation.check() == RevocationCheck::Off;
+        if is_off && snapshot.has_lists() && !self.idle_lists {
+            self.idle_lists = true;
+            tracing::warn!(
+                "revocation lists have appeared, but there were none at the start and no setting asks for them: restart \
+                 to use them"
             );
         }
     }
 }
 
-async fn read(files: &MaterialFiles) -> Snapshot {
-    let files = files.clone();
-    blocking(move || Snapshot::read(&files)).await
+async fn read(source: &MaterialSource) -> Snapshot {
+    let source = source.clone();
+    blocking(move || Snapshot::of(&source)).await
 }
 
-async fn read_settled(files: &MaterialFiles, options: &WatchOptions) -> Option<Snapshot> {
-    let first = read(files).await;
+async fn read_settled(source: &MaterialSource, options: &WatchOptions) -> Option<Snapshot> {
+    let first = read(source).await;
     match first.layout() {
         Layout::Projected => Some(first),
-        Layout::Plain => settle(first, options.settle, || read(files)).await,
+        Layout::Plain => settle(first, options.settle, || read(source)).await,
     }
 }

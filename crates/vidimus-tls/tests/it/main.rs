@@ -47,6 +47,8 @@ mod serving;
 #[cfg(test)]
 mod shrink;
 #[cfg(test)]
+mod sources;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod watch;
