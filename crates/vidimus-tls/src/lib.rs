@@ -29,6 +29,8 @@ mod extract;
 pub mod fuzzing;
 pub mod identity;
 pub mod material;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 pub mod peers;
 pub mod policy;
 pub mod posture;

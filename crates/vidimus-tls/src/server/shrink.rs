@@ -5,7 +5,7 @@
 
 use std::future;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use tokio::sync::watch;
 
@@ -14,6 +14,7 @@ use super::{ExpiredPeers, Inner, Security};
 use crate::events::DrainCause;
 use crate::identity::Fingerprint;
 use crate::material::{Material, Trust};
+use crate::verify::VerifiedChain;
 
 /// Follows the roots of a server. What was seen last outlives each wait, so that no change is missed between two of them.
 pub(super) struct Follower(Option<(watch::Receiver<Arc<Material>>, Arc<Trust>)>);
@@ -65,11 +66,12 @@ pub(super) fn expire(server: &Inner) {
     }
     let now = server.clock.now();
     for entry in server.registry.entries() {
-        let expired = entry
-            .chain()
-            .as_ref()
-            .is_some_and(|chain| now > chain.earliest_not_after());
-        if expired && !entry.is_draining() {
+        let chain = entry.chain();
+        let expired = chain.filter(|chain| now > chain.earliest_not_after());
+        if let Some(chain) = expired
+            && !entry.is_draining()
+            && !holds_otherwise(server, &entry, &chain, now)
+        {
             server.counters.expired.add();
             tracing::info!(
                 audit = true,
@@ -82,6 +84,23 @@ pub(super) fn expire(server: &Inner) {
             server.drain(&entry, DrainCause::Expired, deadline);
         }
     }
+}
+
+/// Whether a chain, a certificate of whose path has expired, holds along another path.
+fn holds_otherwise(server: &Inner, entry: &Entry, chain: &VerifiedChain, now: SystemTime) -> bool {
+    let Security::Mutual { material, .. } = &server.security else {
+        return false;
+    };
+    let material = material.current();
+    // Pinned peers have one certificate and no path.
+    let anew = chain
+        .anchor()
+        .and_then(|_| chain.judge(material.trust(), now).ok());
+    let holds = anew.is_some();
+    if holds {
+        entry.stands(material.generation(), anew);
+    }
+    holds
 }
 
 /// The connections whose chain would not hold along any path if this root left.
