@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use axum::Router;
+pub use axum::Router;
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,

@@ -8,7 +8,8 @@ use std::{
     str::FromStr,
 };
 
-use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
+pub use metrics_exporter_prometheus::PrometheusHandle;
+use metrics_exporter_prometheus::{BuildError, PrometheusBuilder};
 use tracing_subscriber::{EnvFilter, filter::ParseError, util::TryInitError};
 
 /// How log lines look.

@@ -9,12 +9,12 @@ use std::{sync::Arc, time::Duration};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_util::sync::CancellationToken;
 use vidimus_daemon::{
-    admin::{self, AdminRoutes},
+    admin,
     clock::{Clock, SystemClock},
     health::Checks,
     http,
     tasks::Tasks,
-    telemetry,
+    telemetry::{self, PrometheusHandle},
 };
 use vidimus_keys::Secret;
 use vidimus_proto::node::v1::node_service_server::NodeServiceServer;
@@ -48,6 +48,8 @@ pub struct RunConfig {
     pub secret: Secret,
     /// A config to take first, as an apply would; `None` uses the stored one.
     pub config: Option<Config>,
+    /// The process's metrics, for the admin page.
+    pub metrics: Option<PrometheusHandle>,
 }
 
 /// Runs a node until `shutdown`, then drains.
@@ -73,9 +75,10 @@ pub async fn run_with_clock(
         data_dir,
         secret,
         config,
+        metrics,
     } = config;
     let node = Node::open_with(data_dir, Arc::new(secret), clock, config.as_ref()).await?;
-    serve(Arc::new(node), shutdown).await
+    serve(Arc::new(node), metrics, shutdown).await
 }
 
 /// Everything that is bound, before anything is served.
@@ -86,7 +89,11 @@ struct Bound {
     endpoints: Endpoints,
 }
 
-async fn serve(node: Arc<Node>, shutdown: CancellationToken) -> Result<(), RunError> {
+async fn serve(
+    node: Arc<Node>,
+    metrics: Option<PrometheusHandle>,
+    shutdown: CancellationToken,
+) -> Result<(), RunError> {
     if node.service().snapshot().identity().is_none() {
         return Err(RunError::NoIdentity {
             path: node.data().path().to_owned(),
@@ -107,9 +114,14 @@ async fn serve(node: Arc<Node>, shutdown: CancellationToken) -> Result<(), RunEr
         // The log itself is in the store; the health page shows that its files are behind.
         tracing::error!(error = %telemetry::chain(&error), "audit files not caught up");
     }
-    let page = page::Page::new(&node, &bound.endpoints, material, mutual.clone());
-    let routes =
-        AdminRoutes::new(checks(&node, files.status())).page("/status", move || page.render());
+    let page = page::Page {
+        node: Arc::clone(&node),
+        endpoints: bound.endpoints.clone(),
+        material,
+        server: mutual.clone(),
+        names_peers: bound.admin.tcp_address().is_none(),
+    };
+    let routes = page.routes(checks(&node, files.status()), metrics);
     let service = NodeServiceServer::new(Rpc::new(Arc::clone(&node)));
 
     let published = bound.endpoints.publish(node.data())?;

@@ -8,6 +8,7 @@ mod config;
 mod guard;
 mod idle;
 mod page;
+mod pages;
 
 pub use self::{
     config::{Config, GRPC_PORT, HEALTH_PORT},
@@ -20,15 +21,14 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
 use vidimus_daemon::{
-    admin::{self, AdminRoutes},
+    admin,
     clock::{Clock as _, SystemClock},
-    health::{self as pages, Checks},
+    health::{self as health_pages, Checks},
     http::{self, BindError, Listener},
     tasks::{TaskError, Tasks},
 };
 use vidimus_proto::provider::v1::provider_server::{Provider, ProviderServer};
 use vidimus_tls::{
-    identity::FingerprintError,
     material::{MaterialError, Usage},
     posture::{AlarmDriver, PlaintextAlarm, Posture, PostureError, watch_for_material},
     server::{Drained, Security, ServeError, Server},
@@ -38,6 +38,7 @@ use vidimus_tls::{
 use self::{
     guard::Guarded,
     idle::{Activity, Noting},
+    pages::Pages,
 };
 use crate::{health::Serving, memory::MemoryProvider, posture};
 
@@ -93,6 +94,7 @@ pub struct Bound {
     config: Config,
     grpc: TcpListener,
     health: Listener,
+    metrics: Option<Listener>,
     routes: Routes,
     status: StatusHandle,
     upkeep: Upkeep,
@@ -141,9 +143,14 @@ pub async fn bind(config: Config, provider: impl Provider) -> Result<Bound, Star
     let grpc = TcpListener::bind(address).await.map_err(listen)?;
     let health = Listener::tcp(config.health).await?;
     let admin = config.admin.as_ref().map(Listener::unix).transpose()?;
+    let metrics = match config.metrics_address {
+        Some(address) => Some(Listener::tcp(address).await?),
+        None => None,
+    };
     let addresses = Addresses {
         grpc: grpc.local_addr().map_err(listen)?,
         health: health.tcp_address().unwrap_or(config.health),
+        metrics: metrics.as_ref().and_then(Listener::tcp_address),
     };
 
     let serving = Serving::new();
@@ -162,6 +169,7 @@ pub async fn bind(config: Config, provider: impl Provider) -> Result<Bound, Star
         config,
         grpc,
         health,
+        metrics,
         routes,
         status,
         upkeep,
@@ -222,6 +230,7 @@ impl Bound {
             config,
             grpc,
             health,
+            metrics,
             routes,
             status,
             upkeep,
@@ -237,21 +246,19 @@ impl Bound {
             Upkeep::Nothing => {}
         }
         let checks = checks(&status);
-        let health_pages = pages::router(checks.clone());
-        tasks.spawn("health", http::serve(health, health_pages, rest.clone()));
+        let health_routes = health_pages::router(checks.clone());
+        tasks.spawn("health", http::serve(health, health_routes, rest.clone()));
+        let pages = Pages::new(&status, config.metrics.clone());
+        if let Some(listener) = metrics
+            && let Some(routes) = pages.metrics()
+        {
+            tasks.spawn("metrics", http::serve(listener, routes, rest.clone()));
+        }
         if let Some(listener) = admin {
-            let page = status.clone();
-            let (peers, without) = (status.server.clone(), status.server.clone());
-            let routes = AdminRoutes::new(checks)
-                .page("/tls", move || page.page())
-                .page("/peers", move || peers.peers(None))
-                .page_of("/peers/without/{root}", move |root| {
-                    let root = root
-                        .parse()
-                        .map_err(|error: FingerprintError| error.to_string())?;
-                    Ok(without.peers(Some(root)))
-                });
-            tasks.spawn("admin", admin::serve(listener, routes, rest.clone()));
+            tasks.spawn(
+                "admin",
+                admin::serve(listener, pages.admin(checks), rest.clone()),
+            );
         }
         let activity = Activity::default();
         let reaping = activity.clone().reap(
@@ -335,10 +342,15 @@ fn material_check(status: &StatusHandle, now: SystemTime) -> Result<(), String> 
 }
 
 fn log_start(status: &StatusHandle, config: &Config) {
-    let Addresses { grpc, health } = status.addresses;
+    let Addresses {
+        grpc,
+        health,
+        metrics,
+    } = status.addresses;
     tracing::info!(
         %grpc,
         %health,
+        metrics = metrics.map(|address| address.to_string()),
         posture = status.server.security().name(),
         tls_directory = %config.tls_directory.display(),
         allowed_sans = %config.allowed_sans,

@@ -1,9 +1,12 @@
-//! The status page: what a node says about itself without being asked over its API.
+//! The admin pages: what a node says about itself without being asked over its API.
 
 use std::sync::Arc;
 
 use serde::Serialize;
+use vidimus_daemon::{admin::AdminRoutes, health::Checks, telemetry::PrometheusHandle};
 use vidimus_tls::{
+    identity::FingerprintError,
+    metrics::ServerMetrics,
     server::{ConnectionInfo, Server, ServerStats},
     watch::{MaterialStatus, MaterialWatch},
 };
@@ -11,13 +14,15 @@ use vidimus_tls::{
 use super::Endpoints;
 use crate::{node::Node, time};
 
-/// Makes the page.
+/// Makes the pages.
 #[derive(Debug, Clone)]
 pub(super) struct Page {
-    node: Arc<Node>,
-    endpoints: Endpoints,
-    material: MaterialWatch,
-    server: Server,
+    pub(super) node: Arc<Node>,
+    pub(super) endpoints: Endpoints,
+    pub(super) material: MaterialWatch,
+    pub(super) server: Server,
+    /// Whether only the node's owner can see them: what names peers is on the UNIX socket alone.
+    pub(super) names_peers: bool,
 }
 
 /// The page. Fields are only ever added.
@@ -36,25 +41,34 @@ pub(super) struct Status {
     posture: &'static str,
     material: MaterialStatus,
     server: ServerStats,
-    connections: Vec<ConnectionInfo>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connections: Option<Vec<ConnectionInfo>>,
 }
 
 impl Page {
-    pub(super) fn new(
-        node: &Arc<Node>,
-        endpoints: &Endpoints,
-        material: MaterialWatch,
-        server: Server,
-    ) -> Self {
-        Self {
-            node: Arc::clone(node),
-            endpoints: endpoints.clone(),
-            material,
-            server,
+    /// All of them: `/status`, `/peers` where it may name them, `/metrics` where there are any, and the health pages.
+    pub(super) fn routes(self, checks: Checks, metrics: Option<PrometheusHandle>) -> AdminRoutes {
+        let server = self.server.clone();
+        let mut routes = AdminRoutes::new(checks);
+        if self.names_peers {
+            let (peers, without) = (server.clone(), server.clone());
+            routes = routes.page("/peers", move || peers.peers(None)).page_of(
+                "/peers/without/{root}",
+                move |root| {
+                    let root = root.parse();
+                    let root = root.map_err(|error: FingerprintError| error.to_string())?;
+                    Ok(without.peers(Some(root)))
+                },
+            );
         }
+        if let Some(handle) = metrics {
+            let copy = Arc::new(ServerMetrics::new(server, "management"));
+            routes = routes.metrics(handle, move || copy.record());
+        }
+        routes.page("/status", move || self.render())
     }
 
-    pub(super) fn render(&self) -> Status {
+    fn render(&self) -> Status {
         let snapshot = self.node.service().snapshot();
         let issuer = snapshot.identity().map(|identity| identity.issuer());
         Status {
@@ -77,7 +91,7 @@ impl Page {
             posture: self.server.security().name(),
             material: self.material.status(),
             server: self.server.stats(),
-            connections: self.server.connections(),
+            connections: self.names_peers.then(|| self.server.connections()),
         }
     }
 }

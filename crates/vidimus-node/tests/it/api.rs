@@ -29,6 +29,7 @@ pub(crate) struct Running {
 pub(crate) fn run_config(house: &House, name: &str) -> RunConfig {
     let passphrase = "a passphrase of some length".to_owned().into();
     RunConfig {
+        metrics: None,
         data_dir: house.data(name),
         secret: Secret::from_passphrase(passphrase).unwrap(),
         config: None,

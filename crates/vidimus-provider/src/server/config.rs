@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use vidimus_daemon::telemetry::PrometheusHandle;
 use vidimus_tls::{policy::AllowList, server::Limits, watch::WatchOptions};
 
 use crate::{memory::MemoryConfig, posture};
@@ -34,6 +35,10 @@ pub struct Config {
     pub health: SocketAddr,
     /// The UNIX socket of the admin pages; none if absent.
     pub admin: Option<PathBuf>,
+    /// The process's metrics, for the admin pages and [`Self::metrics_address`].
+    pub metrics: Option<PrometheusHandle>,
+    /// Where `/metrics` is served without TLS; it names no peer. Port 0 takes a free one.
+    pub metrics_address: Option<SocketAddr>,
     /// Bounds and times of the connections.
     pub limits: Limits,
     /// A connection without a call for this long is ended.
@@ -54,6 +59,8 @@ impl Default for Config {
             grpc: every(GRPC_PORT),
             health: every(HEALTH_PORT),
             admin: None,
+            metrics: None,
+            metrics_address: None,
             limits: limits(),
             max_connection_idle: CONNECTION_IDLE,
             watch: WatchOptions::default(),

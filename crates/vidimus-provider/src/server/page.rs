@@ -40,6 +40,8 @@ pub struct Addresses {
     pub grpc: SocketAddr,
     /// The health pages.
     pub health: SocketAddr,
+    /// The metrics, where they have an address.
+    pub metrics: Option<SocketAddr>,
 }
 
 /// Makes [`TlsPage`]s. Clones look at the same provider.

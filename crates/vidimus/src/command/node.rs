@@ -7,6 +7,7 @@ use std::{
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand, ValueEnum};
+use vidimus_daemon::telemetry;
 use vidimus_fs::{
     durable::{self, Mode},
     read,
@@ -207,6 +208,7 @@ impl RunArgs {
             data_dir: DataDir::new(&self.data_dir),
             secret,
             config,
+            metrics: Some(telemetry::init_metrics()?),
         };
         let shutdown = self.stop.token()?;
         vidimus_node::run::run(run, shutdown)

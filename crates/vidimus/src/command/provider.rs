@@ -7,11 +7,14 @@ use std::{
 };
 
 use anyhow::Context as _;
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use tonic::Request;
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
-use vidimus_daemon::clock::{Clock as _, SystemClock};
+use vidimus_daemon::{
+    clock::{Clock as _, SystemClock},
+    telemetry,
+};
 use vidimus_proto::provider::v1::{self as pb, provider_client::ProviderClient};
 use vidimus_provider::{
     manager::ProviderName,
@@ -22,6 +25,7 @@ use vidimus_tls::{
     channel::{Channel, ClientTls},
     danger::InsecureServerVerification,
     material::{Material, MaterialFiles, Usage},
+    server::{ExpiredPeers, Limits},
     watch::MaterialWatch,
 };
 
@@ -78,18 +82,52 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "PATH")]
     admin_socket: Option<PathBuf>,
 
+    /// Serves metrics for Prometheus at this address, without TLS; they name no peer. Port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+
+    /// After how many seconds a connection is asked to end, give or take a tenth; 0: never. Calls go on for up to 35
+    /// minutes after that.
+    #[arg(long, value_name = "SECONDS", default_value_t = 7200)]
+    max_connection_age: u64,
+
+    /// What becomes of a connection whose peer's certificate expires while it is open.
+    #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
+    expired_peers: ExpiredPeersArg,
+
     #[command(flatten)]
     stop: StopArgs,
 }
 
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum ExpiredPeersArg {
+    /// It is asked to end, and its calls may finish.
+    #[default]
+    Drain,
+    /// It goes on.
+    Ignore,
+}
+
 impl RunArgs {
     async fn run(self) -> anyhow::Result<()> {
+        let defaults = Config::from_variables(|name| std::env::var_os(name));
+        let age = Duration::from_secs(self.max_connection_age);
         let config = Config {
+            metrics: Some(telemetry::init_metrics()?),
+            metrics_address: self.metrics,
+            limits: Limits {
+                max_connection_age: (!age.is_zero()).then_some(age),
+                expired_peers: match self.expired_peers {
+                    ExpiredPeersArg::Drain => ExpiredPeers::Drain,
+                    ExpiredPeersArg::Ignore => ExpiredPeers::Ignore,
+                },
+                ..defaults.limits.clone()
+            },
             tls_directory: self.tls_dir,
             grpc: SocketAddr::new(self.bind, self.port),
             health: SocketAddr::new(self.bind, self.health_port),
             admin: self.admin_socket,
-            ..Config::from_variables(|name| std::env::var_os(name))
+            ..defaults
         };
         Ok(server::run(config, self.stop.token()?).await?)
     }

@@ -2,6 +2,8 @@
 
 use std::{
     fs,
+    io::{Read as _, Write as _},
+    net::TcpStream,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -26,6 +28,7 @@ struct House {
     dir: TempDir,
     provider: Process,
     address: String,
+    metrics: String,
 }
 
 impl House {
@@ -37,11 +40,13 @@ impl House {
         let mut provider = Process::spawn(run(&dir.path().join("provider"), &socket));
         let line = provider.wait_for_line("\"grpc\"", PATIENCE);
         let line: serde_json::Value = serde_json::from_str(&line).expect("a JSON log line");
-        let address = line["grpc"].as_str().expect("an address").to_owned();
+        let address = |name: &str| line[name].as_str().expect("an address").to_owned();
+        let (address, metrics) = (address("grpc"), address("metrics"));
         Self {
             dir,
             provider,
             address,
+            metrics,
         }
     }
 
@@ -85,6 +90,18 @@ impl House {
         }
     }
 
+    /// The lines of the metrics page that have all of these words.
+    fn metrics(&self, words: &[&str]) -> Vec<String> {
+        let mut stream = TcpStream::connect(&self.metrics).expect("a connection");
+        let request = b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+        stream.write_all(request).expect("a request");
+        let mut page = String::new();
+        stream.read_to_string(&mut page).expect("a page");
+        assert!(!page.contains(SERVER), "no peer and no name: {page}");
+        let all = |line: &&str| words.iter().all(|word| line.contains(word));
+        page.lines().filter(all).map(str::to_owned).collect()
+    }
+
     fn roots_pem(&self) -> String {
         fs::read_to_string(self.path("provider/ca.crt")).expect("the roots")
     }
@@ -105,6 +122,7 @@ struct Peer {
 fn run(tls: &Path, socket: &Path) -> Command {
     let mut command = vidimus(["provider", "run", "--bind", "127.0.0.1"]);
     command.args(["--port", "0", "--health-port", "0", "--log-format", "json"]);
+    command.args(["--metrics", "127.0.0.1:0"]);
     command.arg("--tls-dir").arg(tls);
     command.arg("--admin-socket").arg(socket);
     command
@@ -195,6 +213,16 @@ fn a_root_is_not_removed_while_a_live_peer_needs_it() {
         (&false.into(), &true.into()),
         "{list}"
     );
+
+    for (print, generation) in [(&old_print, "older"), (&new_print, "current")] {
+        let lines = house.metrics(&["vidimus_tls_connections{", print, generation]);
+        let one = lines.first().is_some_and(|line| line.ends_with(" 1"));
+        assert!(lines.len() == 1 && one, "{lines:?}");
+    }
+    let lines = house.metrics(&["vidimus_tls_handshakes_total{", "result=\"ok\""]);
+    assert!(lines.iter().any(|line| line.ends_with(" 2")), "{lines:?}");
+    let lines = house.metrics(&["vidimus_tls_leaf_expiry_seconds{"]);
+    assert_eq!(lines.len(), 1, "{lines:?}");
 
     // Phase 4: remove, refused while somebody needs it, and nothing is changed.
     let before = fs::read(house.path("provider/ca.crt")).expect("the roots");
