@@ -18,12 +18,13 @@
 //! | `vidimus_tls_file_events` | gauge: 1, or 0 if only the poll notices changes | `listener` |
 //! | `vidimus_tls_leaf_expiry_seconds` | gauge, seconds, negative once expired | `listener` |
 //! | `vidimus_tls_root_expiry_seconds` | gauge, seconds | `listener`, `anchor` |
+//! | `vidimus_tls_crl_expiry_seconds` | gauge, seconds until nextUpdate | `listener`, `issuer` |
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use metrics::{Unit, counter, describe_counter, describe_gauge, gauge};
+use metrics::{Gauge, Unit, counter, describe_counter, describe_gauge, gauge};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
@@ -37,11 +38,23 @@ pub struct ServerMetrics {
     server: Server,
     listener: &'static str,
     /// The labelled gauges that were set last: those that are gone are set to zero once.
-    shown: Mutex<BTreeMap<Labels, f64>>,
+    shown: Mutex<BTreeMap<Varying, f64>>,
 }
 
-/// A gauge's name with the labels that vary.
-type Labels = (&'static str, String, &'static str);
+/// A gauge with the labels that vary.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Varying {
+    Connections {
+        anchor: String,
+        generation: &'static str,
+    },
+    CrlExpiry {
+        issuer: String,
+    },
+    RootExpiry {
+        anchor: String,
+    },
+}
 
 impl ServerMetrics {
     /// Describes the metrics to the recorder; `listener` tells the servers of one process apart.
@@ -64,12 +77,14 @@ impl ServerMetrics {
             let status = material.status();
             self.material(&status, peers.at);
             for root in &status.roots {
-                let key = (
-                    "vidimus_tls_root_expiry_seconds",
-                    root.fingerprint().to_string(),
-                    "",
-                );
-                varying.insert(key, seconds_until(root.not_after(), peers.at));
+                let anchor = root.fingerprint().to_string();
+                let left = seconds_until(root.not_after(), peers.at);
+                varying.insert(Varying::RootExpiry { anchor }, left);
+            }
+            for list in &status.revocation_lists {
+                let issuer = list.issuer.clone();
+                let left = seconds_until(list.next_update, peers.at);
+                varying.insert(Varying::CrlExpiry { issuer }, left);
             }
         }
         self.vary(varying);
@@ -148,34 +163,43 @@ impl ServerMetrics {
     }
 
     /// Sets the gauges whose labels come and go.
-    fn vary(&self, values: BTreeMap<Labels, f64>) {
+    fn vary(&self, values: BTreeMap<Varying, f64>) {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        let gone: Vec<Labels> = shown
+        let gone: Vec<Varying> = shown
             .keys()
             .filter(|key| !values.contains_key(*key))
             .cloned()
             .collect();
         let gone = gone.iter().map(|key| (key, 0.0));
         let present = values.iter().map(|(key, value)| (key, *value));
-        for ((name, anchor, generation), value) in present.chain(gone) {
-            let (listener, anchor) = (self.listener, anchor.clone());
-            if generation.is_empty() {
-                gauge!(*name, "listener" => listener, "anchor" => anchor).set(value);
-            } else {
-                gauge!(
-                    *name,
-                    "listener" => listener, "anchor" => anchor, "generation" => *generation
-                )
-                .set(value);
-            }
+        for (key, value) in present.chain(gone) {
+            self.gauge(key.clone()).set(value);
         }
         *shown = values;
+    }
+
+    fn gauge(&self, of: Varying) -> Gauge {
+        let listener = self.listener;
+        match of {
+            Varying::Connections { anchor, generation } => gauge!(
+                "vidimus_tls_connections",
+                "listener" => listener, "anchor" => anchor, "generation" => generation
+            ),
+            Varying::CrlExpiry { issuer } => gauge!(
+                "vidimus_tls_crl_expiry_seconds",
+                "listener" => listener, "issuer" => issuer
+            ),
+            Varying::RootExpiry { anchor } => gauge!(
+                "vidimus_tls_root_expiry_seconds",
+                "listener" => listener, "anchor" => anchor
+            ),
+        }
     }
 }
 
 /// Connections by root and by whether they came with the material in use.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
-fn connections(summary: &[Summary]) -> BTreeMap<Labels, f64> {
+fn connections(summary: &[Summary]) -> BTreeMap<Varying, f64> {
     let mut counts = BTreeMap::new();
     for group in summary {
         let anchor = group
@@ -183,7 +207,7 @@ fn connections(summary: &[Summary]) -> BTreeMap<Labels, f64> {
             .map_or_else(|| "none".to_owned(), |print| print.to_string());
         let generation = if group.current { "current" } else { "older" };
         let count = counts
-            .entry(("vidimus_tls_connections", anchor, generation))
+            .entry(Varying::Connections { anchor, generation })
             .or_insert(0.0);
         *count += group.connections as f64;
     }
@@ -246,5 +270,10 @@ fn describe() {
         "vidimus_tls_root_expiry_seconds",
         Unit::Seconds,
         "Until a root in use expires"
+    );
+    describe_gauge!(
+        "vidimus_tls_crl_expiry_seconds",
+        Unit::Seconds,
+        "Until a revocation list's nextUpdate; negative once it has passed"
     );
 }

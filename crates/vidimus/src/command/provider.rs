@@ -24,9 +24,9 @@ use vidimus_provider::{
 use vidimus_tls::{
     channel::{Channel, ClientTls},
     danger::InsecureServerVerification,
-    material::{Material, MaterialFiles, Usage},
+    material::{Material, MaterialFiles, RevocationCheck, RevocationOptions, Usage},
     server::{ExpiredPeers, Limits},
-    watch::MaterialWatch,
+    watch::{MaterialWatch, WatchOptions},
 };
 
 use crate::{cli::OutputArgs, exit::Stop, output, shutdown::StopArgs, time};
@@ -95,8 +95,23 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     expired_peers: ExpiredPeersArg,
 
+    /// Which certificates of a peer are looked up in the revocation lists of `crl.pem`, which then have to be there and
+    /// current. By default the peer's own if `crl.pem` is there at the start, else none.
+    #[arg(long, value_enum, value_name = "WHICH")]
+    crl: Option<CrlArg>,
+
     #[command(flatten)]
     stop: StopArgs,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum CrlArg {
+    /// The peer's own and every CA's above it.
+    Chain,
+    /// The peer's own.
+    Leaf,
+    /// None.
+    Off,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -122,6 +137,17 @@ impl RunArgs {
                     ExpiredPeersArg::Ignore => ExpiredPeers::Ignore,
                 },
                 ..defaults.limits.clone()
+            },
+            watch: WatchOptions {
+                revocation: RevocationOptions {
+                    check: self.crl.map(|which| match which {
+                        CrlArg::Chain => RevocationCheck::Chain,
+                        CrlArg::Leaf => RevocationCheck::Leaf,
+                        CrlArg::Off => RevocationCheck::Off,
+                    }),
+                    ..RevocationOptions::default()
+                },
+                ..defaults.watch.clone()
             },
             tls_directory: self.tls_dir,
             grpc: SocketAddr::new(self.bind, self.port),
