@@ -7,12 +7,13 @@ use vidimus_testkit::{command, free_port};
 use crate::{build, markdown, repository};
 
 /// The pages that follow each other, in this order.
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 7] = [
     "set-up-a-ca",
     "issue-a-leaf",
     "sign-a-subordinate",
     "check-tls-files",
     "run-a-provider",
+    "rotate-the-ca",
     "verify-the-audit-log",
 ];
 

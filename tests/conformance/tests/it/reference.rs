@@ -56,6 +56,22 @@ fn every_variable_of_the_command_line_is_on_the_page_of_variables() {
 }
 
 #[test]
+fn every_metric_is_on_the_page_of_metrics_and_no_other() {
+    let quoted = |path: &str, quote: char| -> BTreeSet<String> {
+        let text = repository::read(path);
+        let parts = text.split(quote).map(str::to_owned);
+        let is_name = |part: &String| {
+            let all = part.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            all && part.starts_with("vidimus_tls_")
+        };
+        parts.filter(is_name).collect()
+    };
+    let made = quoted("crates/vidimus-tls/src/metrics.rs", '"');
+    assert!(made.len() > 5, "{made:?}");
+    assert_eq!(quoted("docs/src/reference/metrics.md", '`'), made);
+}
+
+#[test]
 fn every_machine_config_in_the_book_is_accepted() {
     let mut checked = 0;
     for page in repository::pages() {
