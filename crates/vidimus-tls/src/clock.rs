@@ -48,10 +48,14 @@ impl fmt::Debug for Clock {
     }
 }
 
-impl TimeProvider for Clock {
+/// The clock as rustls asks it.
+#[derive(Debug)]
+pub(crate) struct HandshakeClock(pub(crate) Clock);
+
+impl TimeProvider for HandshakeClock {
     fn current_time(&self) -> Option<UnixTime> {
         // A clock before 1970 has no UnixTime; `None` makes rustls refuse the handshake, which is the safe answer.
-        let since = self.now().duration_since(UNIX_EPOCH).ok()?;
+        let since = self.0.now().duration_since(UNIX_EPOCH).ok()?;
         Some(UnixTime::since_unix_epoch(since))
     }
 }

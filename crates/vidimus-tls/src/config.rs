@@ -3,35 +3,37 @@
 //! TLS 1.3 only, the hybrid X25519MLKEM768 first, no resumption of any kind: a resumed session never asks the verifier
 //! again (CVE-2025-68121), so a certificate that was withdrawn would go on working.
 
+#[cfg(feature = "tonic")]
+mod client;
 mod protocols;
 #[cfg(test)]
 mod tests;
 
 use std::sync::{Arc, OnceLock};
 
-use rustls::client::Resumption;
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, aws_lc_rs, verify_tls13_signature};
 use rustls::server::NoServerSessionStorage;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::sign::SingleCertAndKey;
-use rustls::{
-    ClientConfig, DigitallySignedStruct, Error, ServerConfig, SignatureScheme, client, version,
-};
+use rustls::{DigitallySignedStruct, Error, ServerConfig, SignatureScheme, version};
 use rustls_pki_types::CertificateDer;
 
-pub use protocols::{ALPN_H2, ALPN_HTTP1, Protocol, Protocols};
+// For the project's own tests; no promise is made about it.
+#[cfg(feature = "tonic")]
+#[doc(hidden)]
+pub use client::{ClientCertificate, ClientHandshake, ServerVerification, client_config};
+#[cfg(feature = "tonic")]
+pub(crate) use protocols::ALPN_H2;
+pub use protocols::{Protocol, Protocols};
 
-use crate::clock::Clock;
-use crate::danger::InsecureServerVerification;
+use crate::clock::{Clock, HandshakeClock};
 use crate::material::Material;
-use crate::verify::{
-    HandshakeSlot, PinnedClientVerifier, RootClientVerifier, RootServerVerifier, UnverifiedServer,
-};
+use crate::verify::{HandshakeSlot, PinnedClientVerifier, PinnedConnection, RootClientVerifier};
 
 /// The crypto provider of this crate: aws-lc-rs with its post-quantum hybrid first, and with the feature `fips` only what
 /// its validated module covers. It is passed to rustls explicitly; the process-wide default is never touched.
-pub fn provider() -> &'static Arc<CryptoProvider> {
+pub(crate) fn provider() -> &'static Arc<CryptoProvider> {
     static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
     PROVIDER.get_or_init(|| Arc::new(aws_lc_rs::default_provider()))
 }
@@ -45,40 +47,13 @@ pub enum ClientAuth {
     Pinned(PinnedClientVerifier),
 }
 
-/// How a client decides about the server's certificate.
-#[derive(Clone, Copy, Debug)]
-pub enum ServerVerification {
-    /// It must be under the material's roots, for `serverAuth`, and have the name that was connected to.
-    Roots,
-    /// Any certificate will do.
-    Insecure(InsecureServerVerification),
-}
-
-/// Whether a client shows the certificate that it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClientCertificate {
-    /// It does.
-    Presented,
-    /// It answers a server's request with none, to see what the server makes of that.
-    Withheld,
-}
-
 /// The configuration of one server connection, and where its peer's identity will be found.
 #[derive(Clone, Debug)]
-pub struct ServerHandshake {
+pub(crate) struct ServerHandshake {
     /// For the acceptor.
-    pub config: Arc<ServerConfig>,
+    pub(crate) config: Arc<ServerConfig>,
     /// Filled by the verifier during the handshake.
-    pub slot: Arc<HandshakeSlot>,
-}
-
-/// The configuration of one client connection, and where its peer's identity will be found.
-#[derive(Clone, Debug)]
-pub struct ClientHandshake {
-    /// For the connector.
-    pub config: Arc<ClientConfig>,
-    /// Filled by the verifier during the handshake.
-    pub slot: Arc<HandshakeSlot>,
+    pub(crate) slot: Arc<HandshakeSlot>,
 }
 
 /// Makes the configuration for one connection to accept, from the material of this moment.
@@ -86,7 +61,7 @@ pub struct ClientHandshake {
 /// # Errors
 ///
 /// None for a material that passed its checks; rustls' own error if it finds an inconsistency.
-pub fn server_config(
+pub(crate) fn server_config(
     material: &Material,
     clients: &ClientAuth,
     protocols: Protocols,
@@ -98,62 +73,25 @@ pub fn server_config(
             trust: Arc::clone(material.trust()),
             slot: Arc::clone(&slot),
         }),
-        ClientAuth::Pinned(pinned) => Arc::new(pinned.with_slot(Arc::clone(&slot))),
+        ClientAuth::Pinned(pins) => Arc::new(PinnedConnection {
+            pins: pins.clone(),
+            slot: Arc::clone(&slot),
+        }),
     };
     let certified = Arc::clone(material.identity().certified());
-    let mut config =
-        ServerConfig::builder_with_details(Arc::clone(provider()), Arc::new(clock.clone()))
-            .with_protocol_versions(&[&version::TLS13])?
-            .with_client_cert_verifier(verifier)
-            .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
+    let mut config = ServerConfig::builder_with_details(
+        Arc::clone(provider()),
+        Arc::new(HandshakeClock(clock.clone())),
+    )
+    .with_protocol_versions(&[&version::TLS13])?
+    .with_client_cert_verifier(verifier)
+    .with_cert_resolver(Arc::new(SingleCertAndKey::from(certified)));
     config.alpn_protocols = protocols.alpn();
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.max_early_data_size = 0;
     config.send_half_rtt_data = false;
     Ok(ServerHandshake {
-        config: Arc::new(config),
-        slot,
-    })
-}
-
-/// Makes the configuration for one connection to open, from the material of this moment.
-///
-/// # Errors
-///
-/// None for a material that passed its checks; rustls' own error if it finds an inconsistency.
-pub fn client_config(
-    material: &Material,
-    verification: ServerVerification,
-    certificate: ClientCertificate,
-    clock: &Clock,
-) -> Result<ClientHandshake, Error> {
-    let slot = Arc::new(HandshakeSlot::default());
-    let verifier: Arc<dyn client::danger::ServerCertVerifier> = match verification {
-        ServerVerification::Roots => Arc::new(RootServerVerifier {
-            trust: Arc::clone(material.trust()),
-            slot: Arc::clone(&slot),
-        }),
-        ServerVerification::Insecure(_) => Arc::new(UnverifiedServer {
-            slot: Arc::clone(&slot),
-        }),
-    };
-    let builder =
-        ClientConfig::builder_with_details(Arc::clone(provider()), Arc::new(clock.clone()))
-            .with_protocol_versions(&[&version::TLS13])?
-            .dangerous()
-            .with_custom_certificate_verifier(verifier);
-    let mut config = match certificate {
-        ClientCertificate::Presented => {
-            let certified = Arc::clone(material.identity().certified());
-            builder.with_client_cert_resolver(Arc::new(SingleCertAndKey::from(certified)))
-        }
-        ClientCertificate::Withheld => builder.with_no_client_auth(),
-    };
-    config.alpn_protocols = vec![ALPN_H2.to_vec()];
-    config.resumption = Resumption::disabled();
-    config.enable_early_data = false;
-    Ok(ClientHandshake {
         config: Arc::new(config),
         slot,
     })

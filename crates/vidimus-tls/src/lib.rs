@@ -20,6 +20,7 @@ pub mod channel;
 pub mod check;
 pub mod clock;
 pub mod config;
+#[cfg(feature = "tonic")]
 pub mod danger;
 pub mod events;
 #[cfg(feature = "axum")]

@@ -8,6 +8,7 @@
 
 mod approve;
 mod client;
+#[cfg(feature = "tonic")]
 mod danger;
 mod explain;
 pub(crate) mod facts;
@@ -21,12 +22,16 @@ mod signatures;
 mod slot;
 
 pub(crate) use client::RootClientVerifier;
+#[cfg(feature = "tonic")]
 pub(crate) use danger::UnverifiedServer;
 pub use judge::{Judge, judge};
 pub use path::{Purpose, VerifiedChain};
 pub(crate) use path::{check_name as name, since_epoch, verify as path_to_root};
 pub use pinned::PinnedClientVerifier;
-pub use refusal::Refusal;
+pub(crate) use pinned::PinnedConnection;
+pub use refusal::{PathFault, Refusal};
 pub(crate) use server::RootServerVerifier;
 use signatures::handshake_signatures;
+// For the project's own tests; no promise is made about it.
+#[doc(hidden)]
 pub use slot::HandshakeSlot;

@@ -212,7 +212,7 @@ impl<'a> Attempt<'a> {
     ) -> Result<Secured, ConnectError> {
         let address = || self.address.clone();
         let handshake = client_config(material, verification, certificate, &self.config.clock)
-            .map_err(ConnectError::Configure)?;
+            .map_err(|error| ConnectError::Configure(error.into()))?;
         let connector = TlsConnector::from(Arc::clone(&handshake.config));
         let connecting = connector.connect(self.config.server_name.clone(), socket);
         let io = connecting

@@ -1,9 +1,9 @@
 //! What is spoken over TLS.
 
 /// HTTP/2 in ALPN (RFC 9113 §3.2).
-pub const ALPN_H2: &[u8] = b"h2";
+pub(crate) const ALPN_H2: &[u8] = b"h2";
 /// HTTP/1.1 in ALPN (RFC 7301 §6).
-pub const ALPN_HTTP1: &[u8] = b"http/1.1";
+const ALPN_HTTP1: &[u8] = b"http/1.1";
 
 /// What a listener speaks, and so what it names in ALPN (RFC 7301).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

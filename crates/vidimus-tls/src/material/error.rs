@@ -9,6 +9,7 @@ use vidimus_x509::crl::CrlError;
 use vidimus_x509::pem::PemError;
 
 use crate::clock::rfc3339;
+use crate::verify::PathFault;
 
 /// Why a set of files was not taken into use.
 #[derive(Debug, thiserror::Error)]
@@ -222,7 +223,7 @@ pub enum TrustError {
         position: usize,
         /// Why.
         #[source]
-        source: webpki::Error,
+        source: PathFault,
     },
     /// The file with revocation lists is not well-formed PEM or DER, or has none.
     #[error("revocation lists in {} cannot be read as PEM", path.display())]

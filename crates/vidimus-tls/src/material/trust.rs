@@ -13,6 +13,7 @@ use vidimus_x509::pem;
 use super::{Issuer, Revocation, RevocationListInfo, RevocationOptions, TrustError, memory};
 use crate::clock::serialize_time;
 use crate::identity::Fingerprint;
+use crate::verify::PathFault;
 use crate::verify::facts::{self, PathConstraints};
 
 /// A set of roots with its revocation lists, checked as a whole. Immutable.
@@ -213,10 +214,10 @@ impl Trust {
         }
         let der = CertificateDer::from(der);
         let anchor =
-            webpki::anchor_from_trusted_cert(&der).map_err(|source| TrustError::Anchor {
+            webpki::anchor_from_trusted_cert(&der).map_err(|error| TrustError::Anchor {
                 path: path.to_path_buf(),
                 position,
-                source,
+                source: PathFault(error),
             })?;
         self.anchors.push(anchor.to_owned());
         let name = DistinguishedName::in_sequence(anchor.subject.as_ref());

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use rustls_pki_types::CertificateDer;
 use vidimus_x509::cert::Certificate;
 
-use super::{Purpose, Refusal, facts};
+use super::{PathFault, Purpose, Refusal, facts};
 use crate::clock::to_system_time;
 
 /// webpki's error with the names and dates that a person needs.
@@ -53,7 +53,10 @@ pub(super) fn explain(
             leaf.issuer_text(),
             "is not a CA certificate (basicConstraints CA:TRUE)",
         ),
-        reason => Refusal::Path { subject, reason },
+        reason => Refusal::Path {
+            subject,
+            reason: PathFault(reason),
+        },
     }
 }
 

@@ -22,7 +22,13 @@ use crate::identity::Fingerprint;
 #[derive(Clone, Debug)]
 pub struct PinnedClientVerifier {
     pins: Arc<ArcSwap<BTreeSet<Fingerprint>>>,
-    slot: Arc<HandshakeSlot>,
+}
+
+/// The verifier of one connection.
+#[derive(Debug)]
+pub(crate) struct PinnedConnection {
+    pub(crate) pins: PinnedClientVerifier,
+    pub(crate) slot: Arc<HandshakeSlot>,
 }
 
 impl PinnedClientVerifier {
@@ -31,7 +37,6 @@ impl PinnedClientVerifier {
     pub fn new(pins: BTreeSet<[u8; 32]>) -> Self {
         Self {
             pins: Arc::new(ArcSwap::from_pointee(fingerprints(pins))),
-            slot: Arc::default(),
         }
     }
 
@@ -44,14 +49,6 @@ impl PinnedClientVerifier {
     #[must_use]
     pub fn contains(&self, fingerprint: Fingerprint) -> bool {
         self.pins.load().contains(&fingerprint)
-    }
-
-    /// The same set with a slot for one connection's result.
-    pub(crate) fn with_slot(&self, slot: Arc<HandshakeSlot>) -> Self {
-        Self {
-            pins: Arc::clone(&self.pins),
-            slot,
-        }
     }
 
     fn verify(
@@ -108,7 +105,7 @@ fn fingerprints(pins: BTreeSet<[u8; 32]>) -> BTreeSet<Fingerprint> {
     pins.into_iter().map(Fingerprint::from_bytes).collect()
 }
 
-impl ClientCertVerifier for PinnedClientVerifier {
+impl ClientCertVerifier for PinnedConnection {
     /// None: a pinned certificate's issuer is nobody's business.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
@@ -120,7 +117,9 @@ impl ClientCertVerifier for PinnedClientVerifier {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        let outcome = self.verify(end_entity, intermediates, to_system_time(now));
+        let outcome = self
+            .pins
+            .verify(end_entity, intermediates, to_system_time(now));
         self.slot.keep(outcome)?;
         Ok(ClientCertVerified::assertion())
     }

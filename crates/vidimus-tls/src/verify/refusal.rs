@@ -160,8 +160,8 @@ pub enum Refusal {
     Path {
         /// The peer's name.
         subject: String,
-        /// What webpki found.
-        reason: webpki::Error,
+        /// What was found.
+        reason: PathFault,
     },
 }
 
@@ -198,7 +198,7 @@ impl Refusal {
             Self::RevocationUnknown { .. } | Self::RevocationStale { .. } => {
                 CertificateError::Other(OtherError(Arc::new(self.clone())))
             }
-            Self::Path { reason, .. } => of_path(reason),
+            Self::Path { reason, .. } => of_path(&reason.0),
         };
         Error::InvalidCertificate(error)
     }
@@ -224,6 +224,11 @@ impl Refusal {
         }
     }
 }
+
+/// What is wrong with a path, in webpki's words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PathFault(pub(crate) webpki::Error);
 
 fn of_path(error: &webpki::Error) -> CertificateError {
     match error {

@@ -3,15 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
-use rustls_pki_types::ServerName;
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 use vidimus_testkit::{Pki, Process, openssl};
-use vidimus_tls::clock::Clock;
-use vidimus_tls::config::{self, ClientCertificate, ServerVerification};
-use vidimus_tls::material::{Material, MaterialFiles, Usage};
+use vidimus_tls::channel::{Channel, ClientTls};
+use vidimus_tls::material::{MaterialFiles, Usage};
+use vidimus_tls::watch::MaterialWatch;
 
-use crate::support::{DEADLINE, Running, SERVER, Setup, World, put, soon};
+use crate::support::{DEADLINE, Running, SERVER, Setup, World, put, quick, soon};
 
 /// How openssl is told to make a key, and whether a peer may have it.
 const KEYS: [(&str, &[&str], bool); 6] = [
@@ -142,45 +139,35 @@ async fn servers_of_openssl_are_accepted_by_the_kind_of_their_key() {
     let leaf = pki.leaf("client").dns("client.test").client().issue();
     leaf.write_dir(ours.path(), &[&pki.root]);
     let files = MaterialFiles::in_dir(ours.path());
-    let material = Material::load(&files, Usage::Client, Clock::system().now()).expect("material");
+    let started = MaterialWatch::start(files, Usage::Client, quick()).await;
+    let (watch, _driver) = started.expect("good material");
     for (kind, key, accepted) in KEYS {
         let dir = tempfile::tempdir().expect("a folder");
         certify(&pki, dir.path(), key, SERVER, "serverAuth");
-        let (server, port) = s_server(dir.path());
-        let prepared = config::client_config(
-            &material,
-            ServerVerification::Roots,
-            ClientCertificate::Presented,
-            &Clock::system(),
-        )
-        .expect("a configuration");
-        let name = ServerName::try_from(SERVER).expect("a name");
-        let tcp = TcpStream::connect(("127.0.0.1", port))
-            .await
-            .expect("a connection");
-        let connecting = TlsConnector::from(prepared.config).connect(name, tcp);
-        let connected = soon("the handshake", connecting).await;
-        assert_eq!(connected.is_ok(), accepted, "{kind}: {:?}", connected.err());
-        drop(server);
+        let (_server, port) = s_server(dir.path());
+        let tls = ClientTls::Watch(watch.clone());
+        let target = format!("127.0.0.1:{port}");
+        let channel = Channel::builder(&target, SERVER, tls).build();
+        let channel = channel.expect("a channel");
+        let ready = soon("a connection", channel.ready()).await;
+        assert_eq!(ready.is_ok(), accepted, "{kind}: {ready:?}");
     }
 }
 
 /// A server of openssl that asks for a certificate, and its port.
 fn s_server(dir: &Path) -> (Process, u16) {
-    let mut command = Command::new("openssl");
+    let mut command = Command::new("bash");
     command.current_dir(dir);
-    // With -www it leaves its standard input alone.
-    command.args(["s_server", "-accept", "127.0.0.1:0", "-www", "-Verify", "3"]);
-    command.args([
-        "-CAfile", "ca.crt", "-alpn", "h2", "-cert", "tls.crt", "-key", "tls.key",
-    ]);
-    command.args(["-cert_chain", "tls.crt", "-cipher", "DEFAULT@SECLEVEL=0"]);
+    // What it reads it sends: an empty SETTINGS frame, the least that makes it a server of HTTP/2.
+    command.arg("-c").arg(
+        "(printf '\\0\\0\\0\\4\\0\\0\\0\\0\\0'; sleep 60) | openssl s_server -accept 127.0.0.1:0 -Verify 3 \
+         -CAfile ca.crt -alpn h2 -cert tls.crt -key tls.key -cert_chain tls.crt \
+         -cipher DEFAULT@SECLEVEL=0",
+    );
     let mut server = Process::spawn(command);
     let line = server.wait_for_line("ACCEPT", DEADLINE);
-    let port = line
-        .rsplit(':')
-        .next()
-        .and_then(|port| port.trim().parse().ok());
+    let port = line.rsplit(':').next();
+    let port = port.and_then(|port| port.trim().parse().ok());
     (server, port.expect("a port"))
 }
 

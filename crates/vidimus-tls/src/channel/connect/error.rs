@@ -46,7 +46,7 @@ pub enum ConnectError {
     Closed,
     /// rustls will not have the configuration.
     #[error("cannot configure TLS")]
-    Configure(#[source] rustls::Error),
+    Configure(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The socket could not be opened.
     #[error("{address}: cannot open the socket")]
     Connect {
