@@ -37,6 +37,8 @@ case $task in
     needs haproxy haproxy
     needs nginx nginx
     needs stunnel4 stunnel4
+    needs sslscan sslscan
+    needs testssl testssl.sh
     if ! has go; then
       echo "go is not here: the interop tests need Go 1.24 or newer from your distribution or the Go project" >&2
       exit 1

@@ -71,7 +71,7 @@ async fn curl(call: Call, version: &str) -> Seen {
             command.arg("--no-alpn");
         }
     }
-    let output = finish(command, b"").await;
+    let output = finish(command).await;
     let answer = std::fs::read(folder.join("answer")).unwrap_or_default();
     Seen {
         outcome: outcome(&output.stdout_text(), &answer),

@@ -52,7 +52,7 @@ async fn client(call: Call) -> Seen {
     if call.attempt.speaks == Speaks::OnlyTls12 {
         command.arg("-max-tls12");
     }
-    let output = finish(command, b"").await;
+    let output = finish(command).await;
     let said = output.to_string();
     let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let outcome = match result["code"].as_str() {

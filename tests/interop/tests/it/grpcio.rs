@@ -58,7 +58,7 @@ async fn client(call: Call) -> Seen {
     if !call.presents {
         command.arg("--no-cert");
     }
-    let output = finish(command, b"").await;
+    let output = finish(command).await;
     let result: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let outcome = match result["code"].as_str() {
         Some("OK") => Outcome::answered_in_hexadecimal(result["answer"].as_str().unwrap()),

@@ -26,6 +26,8 @@ mod nginx;
 #[cfg(test)]
 mod openssl;
 #[cfg(test)]
+mod scanners;
+#[cfg(test)]
 mod stunnel;
 #[cfg(test)]
 mod support;

@@ -234,7 +234,8 @@ impl Caller {
             let Some(end) = expected(case.name, case.end, self.differences) else {
                 continue;
             };
-            let server = OurServer::start(&certificates, case, self.protocols).await;
+            let server =
+                OurServer::start(&certificates, case.server, case.allow, self.protocols).await;
             let client = certificates.client(case.client.unwrap_or(Leaf::Good));
             let call = call(Call {
                 attempt: Attempt {
@@ -281,9 +282,9 @@ impl Caller {
     }
 }
 
-/// Our server, for one case.
-struct OurServer {
-    address: SocketAddr,
+/// Our server.
+pub(crate) struct OurServer {
+    pub(crate) address: SocketAddr,
     server: Server,
     log: EchoLog,
     shutdown: CancellationToken,
@@ -291,13 +292,17 @@ struct OurServer {
 }
 
 impl OurServer {
-    async fn start(certificates: &Certificates, case: &Case, protocols: Protocols) -> Self {
-        let credential = certificates.server(case.server);
-        let folder = certificates.folder(&format!("server {}", case.name), &credential);
+    pub(crate) async fn start(
+        certificates: &Certificates,
+        leaf: Leaf,
+        allow: &str,
+        protocols: Protocols,
+    ) -> Self {
+        let folder = certificates.folder("our server", &certificates.server(leaf));
         let watch = material(&folder).await;
         let server = Server::builder(Security::mutual(watch))
             .protocols(protocols)
-            .allow_list(AllowList::parse(case.allow))
+            .allow_list(AllowList::parse(allow))
             .build();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -364,7 +369,7 @@ impl OurServer {
             .map_err(|late| format!("our server counted {}", late.last))
     }
 
-    async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         self.shutdown.cancel();
         while let Some(ended) = soon("the server's end", self.tasks.join_next()).await {
             ended.unwrap();

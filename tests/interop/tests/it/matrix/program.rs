@@ -3,6 +3,7 @@
 use std::future::ready;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use vidimus_testkit::{Process, command, free_port, wait_until_async};
 
@@ -32,8 +33,13 @@ pub(crate) fn program(name: &str, package: &str) -> Command {
 }
 
 /// Runs a program to its end beside the test's own tasks.
-pub(crate) async fn finish(command: Command, input: &'static [u8]) -> command::Output {
-    let running = tokio::task::spawn_blocking(move || command::run(command, input, DEADLINE));
+pub(crate) async fn finish(command: Command) -> command::Output {
+    finish_within(command, DEADLINE).await
+}
+
+/// [`finish`] for a program that takes its time.
+pub(crate) async fn finish_within(command: Command, deadline: Duration) -> command::Output {
+    let running = tokio::task::spawn_blocking(move || command::run(command, b"", deadline));
     running.await.unwrap()
 }
 
