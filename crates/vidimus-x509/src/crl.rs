@@ -131,10 +131,7 @@ impl RevocationList {
             return Err(CrlError::NoNextUpdate);
         }
         let next_update = time::read(&mut inside)?;
-        let entries = match inside.optional(SEQUENCE)? {
-            Some(entries) => Entries::read(&entries, is_version_2)?,
-            None => Entries::default(),
-        };
+        let entries = inside.optional(SEQUENCE)?;
         let extensions = match inside.optional(context(0))? {
             Some(extensions) if is_version_2 => Extensions::read(&extensions)?,
             Some(extensions) => {
@@ -145,6 +142,11 @@ impl RevocationList {
             None => Extensions::default(),
         };
         inside.finish()?;
+        // What kind of list it is comes first: that says more than an entry which other kinds have.
+        let entries = match entries {
+            Some(entries) => Entries::read(&entries, is_version_2)?,
+            None => Entries::default(),
+        };
         Ok(Self {
             fingerprint: digest::sha256(der),
             issuer_der: issuer.raw.into(),

@@ -1,5 +1,5 @@
 //! NIST's Public Key Interoperability Test Suite (PKITS) through the acceptor's verifier: every path of it, with its CAs
-//! presented beside the certificate it ends in.
+//! presented beside the certificate it ends in, and the suite's revocation lists beside the root.
 
 mod data;
 mod differences;
@@ -9,14 +9,14 @@ use std::{sync::Arc, time::SystemTime};
 use jiff::Timestamp;
 use rustls_pki_types::CertificateDer;
 use vidimus_tls::{
-    material::Trust,
+    material::{RevocationCheck, RevocationGap, RevocationOptions, Trust},
     verify::{self, Judge},
 };
-use vidimus_x509::pem;
+use vidimus_x509::{crl::RevocationList, pem};
 
 use self::{
     data::Suite,
-    differences::{POLICY_SETTINGS, differences},
+    differences::{POLICY_SETTINGS, REFUSED_LISTS, differences},
 };
 use crate::verdicts::{self, Judged, Verdict, with_causes};
 
@@ -30,7 +30,7 @@ fn every_path_of_pkits_is_judged_as_expected_or_for_a_stated_reason_otherwise() 
     let now: Timestamp = NOW.parse().expect("RFC 3339");
     let pem = pem::encode("CERTIFICATE", &suite.root);
     let trust = Trust::from_pem(pem.as_bytes(), now.into()).expect("the suite's root");
-    let trust = Arc::new(trust);
+    let trust = Arc::new(with_lists(trust, &suite));
 
     let (mut judged, mut without_verdict) = (Vec::new(), Vec::new());
     for (id, end) in &suite.ends {
@@ -55,6 +55,30 @@ fn every_path_of_pkits_is_judged_as_expected_or_for_a_stated_reason_otherwise() 
     );
     assert_eq!(without_verdict, POLICY_SETTINGS);
     verdicts::hold("PKITS", &judged, &differences());
+}
+
+/// Every list that can be read, at once; those that can't are named in the table.
+fn with_lists(trust: Trust, suite: &Suite) -> Trust {
+    let (mut text, mut refused) = (String::new(), Vec::new());
+    for (name, der) in &suite.lists {
+        match RevocationList::parse(der) {
+            Ok(_) => text.push_str(&pem::encode(pem::X509_CRL, der)),
+            Err(error) => refused.push((name.as_str(), with_causes(&error))),
+        }
+    }
+    let names: Vec<_> = refused.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, REFUSED_LISTS.map(|(name, _)| name));
+    for ((name, reason), (_, part)) in refused.iter().zip(REFUSED_LISTS) {
+        assert!(reason.contains(part), "{name}: {reason}");
+    }
+    let options = RevocationOptions {
+        check: Some(RevocationCheck::Chain),
+        stale: RevocationGap::Refuse,
+        missing: RevocationGap::Refuse,
+    };
+    trust
+        .with_revocation(text.as_bytes(), options, &[])
+        .expect("lists that can be read")
 }
 
 fn judge(suite: &Suite, end: &[u8], trust: &Arc<Trust>, now: SystemTime) -> Verdict {

@@ -90,8 +90,12 @@ impl Revocation {
     fn take(&mut self, held: Arc<Held>, previous: &Self) {
         let line = Line::of(&held);
         let is_rival = |other: &&Arc<Held>| line.key != Key::Unknown && Line::of(other) == line;
-        if let Some(rival) = self.lists.iter().position(|other| is_rival(&other)) {
-            // Two of one line in one delivery: the newer.
+        // Two of one line in one delivery: the newer. Which of two that nobody is known to have signed is genuine shows
+        // when a peer presents their issuer.
+        let is_verified = matches!(line.key, Key::Verified(_));
+        if let Some(rival) = self.lists.iter().position(|other| is_rival(&other))
+            && is_verified
+        {
             if let Some(slot) = self.lists.get_mut(rival)
                 && is_older(slot.list(), held.list())
             {

@@ -1,4 +1,4 @@
-//! The suite's certificates, as the Python package `cryptography-vectors` carries them: fetched once into the target folder.
+//! The suite's certificates and revocation lists, as the Python package `cryptography-vectors` carries them: fetched once into the target folder.
 
 use std::{
     env, fs,
@@ -16,16 +16,16 @@ use crate::repository;
 const RELEASE: &str = "50.0.2";
 const DIGEST: &str = "51641f03a3eb4edbe9fb68e3a3574d25f86aa502d06391fffa886330d02778a0";
 
-/// Where the certificates lie in it.
-const CERTIFICATES: &str = "cryptography_vectors/x509/PKITS_data/certs/";
+/// Where the suite lies in it.
+const PLACE: &str = "cryptography_vectors/x509/PKITS_data/";
 
-/// Extracts a wheel's certificates: the arguments are the folder with the wheel, the prefix and the folder to fill.
+/// Extracts a wheel's certificates and lists: the arguments are the folder with the wheel, the prefix and the folder to fill.
 const EXTRACT: &str = "\
 import pathlib, sys, zipfile
 wheel, = pathlib.Path(sys.argv[1]).glob('*.whl')
 for entry in zipfile.ZipFile(wheel).infolist():
-    name = entry.filename.rpartition('/')[2]
-    if entry.filename.startswith(sys.argv[2]) and name.endswith('.crt'):
+    folder, _, name = entry.filename.removeprefix(sys.argv[2]).rpartition('/')
+    if (folder, name[-4:]) in [('certs', '.crt'), ('crls', '.crl')]:
         pathlib.Path(sys.argv[3], name).write_bytes(zipfile.ZipFile(wheel).read(entry))
 ";
 
@@ -37,6 +37,8 @@ pub(super) struct Suite {
     pub(super) authorities: Vec<Vec<u8>>,
     /// The ends of the paths, by file name without ending.
     pub(super) ends: Vec<(String, Vec<u8>)>,
+    /// The revocation lists, by file name without ending.
+    pub(super) lists: Vec<(String, Vec<u8>)>,
 }
 
 impl Suite {
@@ -80,6 +82,7 @@ pub(super) fn suite() -> Suite {
         root: Vec::new(),
         authorities: Vec::new(),
         ends: Vec::new(),
+        lists: Vec::new(),
     };
     let entries = fs::read_dir(&folder).unwrap_or_else(|error| repository::fail(&folder, &error));
     let mut paths: Vec<_> = entries
@@ -89,7 +92,9 @@ pub(super) fn suite() -> Suite {
     for path in paths {
         let der = fs::read(&path).unwrap_or_else(|error| repository::fail(&path, &error));
         let name = path.file_stem().expect("a file name").to_string_lossy();
-        if name == "TrustAnchorRootCertificate" {
+        if path.extension().is_some_and(|ending| ending == "crl") {
+            suite.lists.push((name.into_owned(), der));
+        } else if name == "TrustAnchorRootCertificate" {
             suite.root = der;
         } else if name.ends_with("EE") {
             suite.ends.push((name.into_owned(), der));
@@ -106,7 +111,9 @@ fn folder() -> PathBuf {
         .ancestors()
         .nth(3)
         .expect("test binaries lie in target/<profile>/deps");
-    let folder = target.join("conformance").join(format!("pkits-{RELEASE}"));
+    let folder = target
+        .join("conformance")
+        .join(format!("pkits-lists-{RELEASE}"));
     if !folder.is_dir() {
         fetch(&folder);
     }
@@ -118,7 +125,7 @@ fn fetch(folder: &Path) {
     let parent = folder.parent().expect("it has one");
     fs::create_dir_all(parent).unwrap_or_else(|error| repository::fail(parent, &error));
     let work = tempfile::tempdir_in(parent).expect("a folder to work in");
-    let (wheels, filled) = (work.path().join("wheels"), work.path().join("certs"));
+    let (wheels, filled) = (work.path().join("wheels"), work.path().join("suite"));
     fs::create_dir(&filled).expect("a folder in a new one");
 
     let wanted = format!("cryptography-vectors=={RELEASE} --hash=sha256:{DIGEST}\n");
@@ -135,7 +142,7 @@ fn fetch(folder: &Path) {
     extract
         .args(["-c", EXTRACT])
         .arg(&wheels)
-        .arg(CERTIFICATES)
+        .arg(PLACE)
         .arg(&filled);
     command::run(extract, b"", Duration::from_secs(60)).success();
     if let Err(error) = fs::rename(&filled, folder) {
