@@ -1,13 +1,6 @@
 //! A small bounded HTTP/1.1 server for pages about the process itself.
 
-use std::{
-    io,
-    net::SocketAddr,
-    os::unix::fs::{FileTypeExt as _, PermissionsExt as _},
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{any::Any, io, net::SocketAddr, sync::Arc, time::Duration};
 
 pub use axum::Router;
 use hyper_util::{
@@ -32,50 +25,27 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub enum Listener {
     /// An address of the machine.
     Tcp(TcpListener),
-    /// A socket in the file system, for its owner alone.
+    /// A socket in the file system.
     Unix(UnixSocket),
 }
 
-/// A bound UNIX socket of mode 0600, removed from the file system when dropped.
+/// A bound UNIX socket.
 #[derive(Debug)]
 pub struct UnixSocket {
+    // Dropped first: whoever removes a socket's name has to know that it is still this socket's.
+    _name: Box<dyn Any + Send + Sync>,
     listener: UnixListener,
-    path: PathBuf,
 }
 
-/// Why a listener could not be had.
+/// The TCP address could not be bound.
 #[derive(Debug, thiserror::Error)]
-pub enum BindError {
-    /// Something that isn't a socket has the name.
-    #[error("{path} is there already and is not a socket")]
-    Occupied {
-        /// The socket's path.
-        path: PathBuf,
-    },
-    /// Another process listens at the socket.
-    #[error("another process listens at {path}")]
-    InUse {
-        /// The socket's path.
-        path: PathBuf,
-    },
-    /// The TCP address could not be bound.
-    #[error("listen on {address}")]
-    Tcp {
-        /// The address.
-        address: SocketAddr,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
-    /// The socket could not be made, restricted or put in its place.
-    #[error("listen at {path}")]
-    Unix {
-        /// The socket's path.
-        path: PathBuf,
-        /// The cause.
-        #[source]
-        source: io::Error,
-    },
+#[error("listen on {address}")]
+pub struct BindError {
+    /// The address.
+    pub address: SocketAddr,
+    /// The cause.
+    #[source]
+    pub source: io::Error,
 }
 
 impl Listener {
@@ -85,20 +55,17 @@ impl Listener {
     ///
     /// The address is not this machine's, or taken.
     pub async fn tcp(address: SocketAddr) -> Result<Self, BindError> {
-        let listener = TcpListener::bind(address)
-            .await
-            .map_err(|source| BindError::Tcp { address, source })?;
+        let bound = TcpListener::bind(address).await;
+        let listener = bound.map_err(|source| BindError { address, source })?;
         Ok(Self::Tcp(listener))
     }
 
-    /// Binds a UNIX socket that only its owner may connect to; a socket that nobody listens at any
-    /// more is replaced.
-    ///
-    /// # Errors
-    ///
-    /// Another process listens there, or the name is taken by something else.
-    pub fn unix(path: impl Into<PathBuf>) -> Result<Self, BindError> {
-        UnixSocket::bind(path.into()).map(Self::Unix)
+    /// A bound UNIX socket; `name` is dropped when nobody listens any more, and may remove the socket's name then.
+    pub fn unix(listener: UnixListener, name: impl Any + Send + Sync) -> Self {
+        Self::Unix(UnixSocket {
+            _name: Box::new(name),
+            listener,
+        })
     }
 
     /// The bound TCP address, if it is one.
@@ -108,50 +75,6 @@ impl Listener {
             Self::Tcp(listener) => listener.local_addr().ok(),
             Self::Unix(_) => None,
         }
-    }
-}
-
-impl UnixSocket {
-    fn bind(path: PathBuf) -> Result<Self, BindError> {
-        match std::fs::symlink_metadata(&path) {
-            Ok(found) if !found.file_type().is_socket() => {
-                return Err(BindError::Occupied { path });
-            }
-            Ok(_) if std::os::unix::net::UnixStream::connect(&path).is_ok() => {
-                return Err(BindError::InUse { path });
-            }
-            _ => {}
-        }
-        match Self::place(&path) {
-            Ok(listener) => Ok(Self { listener, path }),
-            Err(source) => Err(BindError::Unix { path, source }),
-        }
-    }
-
-    /// Made under another name, restricted, then renamed: at no moment does the socket of this
-    /// name admit anybody else, whatever the umask is.
-    fn place(path: &Path) -> io::Result<UnixListener> {
-        let mut draft = path.as_os_str().to_owned();
-        draft.push(format!(".{}", std::process::id()));
-        let draft = PathBuf::from(draft);
-        match std::fs::remove_file(&draft) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let listener = UnixListener::bind(&draft)?;
-        std::fs::set_permissions(&draft, std::fs::Permissions::from_mode(0o600))
-            .and_then(|()| std::fs::rename(&draft, path))
-            .inspect_err(|_| {
-                // best effort: the error that counts is on its way already
-                drop(std::fs::remove_file(&draft));
-            })?;
-        Ok(listener)
-    }
-}
-
-impl Drop for UnixSocket {
-    fn drop(&mut self) {
-        drop(std::fs::remove_file(&self.path));
     }
 }
 

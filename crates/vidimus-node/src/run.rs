@@ -21,7 +21,7 @@ use vidimus_proto::node::v1::node_service_server::NodeServiceServer;
 use vidimus_store::export::{AuditFiles, ExportStatus};
 use vidimus_tls::{
     config::ClientAuth,
-    server::{Listener, LocalPeers, Security, Server, UnixOptions},
+    server::{Listener, LocalPeers, Security, Server, UnixOptions, UnixSocket},
     verify::PinnedClientVerifier,
 };
 
@@ -157,7 +157,11 @@ async fn bind(node: &Node) -> Result<Bound, RunError> {
     let local = Listener::bind_unix(&socket_path, UnixOptions::default())?;
     let admin = match api.admin_listen {
         AdminListen::Tcp(address) => http::Listener::tcp(address).await?,
-        AdminListen::Unix => http::Listener::unix(node.data().admin_socket())?,
+        AdminListen::Unix => {
+            let socket = UnixSocket::bind(node.data().admin_socket(), UnixOptions::default())?;
+            let (listener, name) = socket.into_parts();
+            http::Listener::unix(listener, name)
+        }
     };
     let endpoints = Endpoints {
         pid: std::process::id(),

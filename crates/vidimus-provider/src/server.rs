@@ -15,7 +15,7 @@ pub use self::{
     page::{Addresses, StatusHandle, TlsPage},
 };
 
-use std::{io, net::SocketAddr, time::SystemTime};
+use std::{io, net::SocketAddr, path::Path, time::SystemTime};
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -31,7 +31,7 @@ use vidimus_proto::provider::v1::provider_server::{Provider, ProviderServer};
 use vidimus_tls::{
     material::{MaterialError, Usage},
     posture::{AlarmDriver, PlaintextAlarm, Posture, PostureError, watch_for_material},
-    server::{Drained, Security, ServeError, Server},
+    server::{BindUnixError, Drained, Security, ServeError, Server, UnixOptions, UnixSocket},
     watch::{MaterialDriver, MaterialWatch},
 };
 
@@ -48,7 +48,10 @@ pub const MAX_MESSAGE: usize = 4 * 1024 * 1024;
 /// Why a provider didn't start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A health or admin listener could not be bound.
+    /// The admin socket could not be bound.
+    #[error(transparent)]
+    Admin(#[from] BindUnixError),
+    /// The address of the health pages could not be bound.
     #[error(transparent)]
     Bind(#[from] BindError),
     /// The gRPC address could not be bound.
@@ -142,7 +145,7 @@ pub async fn bind(config: Config, provider: impl Provider) -> Result<Bound, Star
     let listen = |source| StartError::Listen { address, source };
     let grpc = TcpListener::bind(address).await.map_err(listen)?;
     let health = Listener::tcp(config.health).await?;
-    let admin = config.admin.as_ref().map(Listener::unix).transpose()?;
+    let admin = config.admin.as_deref().map(admin_socket).transpose()?;
     let metrics = match config.metrics_address {
         Some(address) => Some(Listener::tcp(address).await?),
         None => None,
@@ -174,6 +177,12 @@ pub async fn bind(config: Config, provider: impl Provider) -> Result<Bound, Star
         status,
         upkeep,
     })
+}
+
+fn admin_socket(path: &Path) -> Result<Listener, BindUnixError> {
+    let socket = UnixSocket::bind(path, UnixOptions::default())?;
+    let (listener, name) = socket.into_parts();
+    Ok(Listener::unix(listener, name))
 }
 
 async fn secure(

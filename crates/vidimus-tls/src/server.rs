@@ -62,7 +62,7 @@ pub use limits::{ExpiredPeers, Limits};
 pub use listener::SystemdError;
 #[cfg(feature = "proxy-protocol")]
 pub(crate) use listener::proxy::header as proxy_header;
-pub use listener::{AdoptError, BindUnixError, Listener, UnixOptions, UnixSocket};
+pub use listener::{AdoptError, BindUnixError, Listener, UnixOptions, UnixSocket, UnixSocketName};
 #[cfg(feature = "proxy-protocol")]
 pub use listener::{HeaderError, ProxyNetworks, ProxyNetworksError, ProxyOverUnix};
 pub use local::LocalPeers;

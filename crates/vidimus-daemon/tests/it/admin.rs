@@ -1,8 +1,8 @@
-use std::{os::unix::fs::PermissionsExt as _, path::Path, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
-    net::{TcpStream, UnixStream},
+    net::{TcpStream, UnixListener, UnixStream},
     task::JoinHandle,
     time::timeout,
 };
@@ -10,7 +10,6 @@ use tokio_util::sync::CancellationToken;
 use vidimus_daemon::{
     admin::{self, AdminRoutes, Listener},
     health::Checks,
-    http::BindError,
     telemetry,
 };
 
@@ -54,10 +53,6 @@ async fn ask(mut stream: impl AsyncRead + AsyncWrite + Unpin, path: &str) -> (u1
     (status, body.to_owned())
 }
 
-fn mode(path: &Path) -> u32 {
-    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
-}
-
 #[tokio::test]
 async fn answers_on_a_free_tcp_port() {
     let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).await.unwrap();
@@ -85,38 +80,26 @@ async fn answers_on_a_free_tcp_port() {
     running.stop().await;
 }
 
-#[tokio::test]
-async fn a_unix_socket_is_its_owners_alone_and_goes_away() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("admin.sock");
-    let listener = Listener::unix(&path).unwrap();
-    assert_eq!(mode(&path), 0o600);
-    let running = Running::start(listener, Checks::new());
-    let answer = ask(UnixStream::connect(&path).await.unwrap(), "/healthz").await;
-    assert_eq!(answer, (200, "ok".into()));
+/// Removes its file when it is dropped.
+struct Name(PathBuf);
 
-    assert!(matches!(
-        Listener::unix(&path),
-        Err(BindError::InUse { .. })
-    ));
-    running.stop().await;
-    assert!(!path.exists());
+impl Drop for Name {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.0).unwrap();
+    }
 }
 
 #[tokio::test]
-async fn a_stale_socket_is_replaced_and_a_file_is_not() {
+async fn answers_on_a_unix_socket_whose_name_goes_with_it() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("admin.sock");
-    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
-    assert!(path.exists(), "std leaves the socket behind");
-    drop(Listener::unix(&path).unwrap());
-
-    std::fs::File::create(&path).unwrap();
-    assert!(matches!(
-        Listener::unix(&path),
-        Err(BindError::Occupied { .. })
-    ));
-    assert!(path.exists());
+    let listener = UnixListener::bind(&path).unwrap();
+    let listener = Listener::unix(listener, Name(path.clone()));
+    let running = Running::start(listener, Checks::new());
+    let answer = ask(UnixStream::connect(&path).await.unwrap(), "/healthz").await;
+    assert_eq!(answer, (200, "ok".into()));
+    running.stop().await;
+    assert!(!path.exists());
 }
 
 #[tokio::test]

@@ -40,7 +40,7 @@ pub enum RunError {
     /// The node can't be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The UNIX socket can't be bound.
+    /// A UNIX socket can't be bound.
     #[error(transparent)]
     Socket(#[from] BindUnixError),
     /// A part failed.

@@ -20,7 +20,7 @@ pub use adopt::AdoptError;
 pub use proxy::{HeaderError, ProxyNetworks, ProxyNetworksError, ProxyOverUnix};
 #[cfg(feature = "systemd")]
 pub use systemd::SystemdError;
-pub use unix::{BindUnixError, UnixOptions, UnixSocket};
+pub use unix::{BindUnixError, UnixOptions, UnixSocket, UnixSocketName};
 
 use super::socket::Socket;
 

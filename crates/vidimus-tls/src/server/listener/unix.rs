@@ -97,10 +97,18 @@ pub enum BindUnixError {
 /// A bound UNIX socket. When it is dropped its name goes, if it is still this socket's.
 #[derive(Debug)]
 pub struct UnixSocket {
-    // In the order in which they go: the open socket keeps its inode's number from being used again, and the lock holds
-    // until the name is gone.
-    _name: Name,
+    // Dropped first: the open socket keeps its inode's number from being used again.
+    name: UnixSocketName,
     listener: UnixListener,
+}
+
+/// A UNIX socket's place in the file system. When it is dropped the name goes, if it is still the socket's, and then the
+/// lock. It has to be dropped before the socket, whose inode's number could be another file's otherwise.
+#[derive(Debug)]
+pub struct UnixSocketName {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
     _lock: Lock,
 }
 
@@ -135,12 +143,8 @@ impl UnixSocket {
             Err(Untaken::Failed(source)) => return Err(BindUnixError::Lock { path, source }),
         };
         clear(&path)?;
-        match place(&path, options) {
-            Ok((name, listener)) => Ok(Self {
-                _name: name,
-                listener,
-                _lock: lock,
-            }),
+        match place(&path, options, lock) {
+            Ok((name, listener)) => Ok(Self { name, listener }),
             Err(source) => Err(BindUnixError::Bind { path, source }),
         }
     }
@@ -152,6 +156,12 @@ impl UnixSocket {
     /// What the system says.
     pub async fn accept(&self) -> io::Result<tokio::net::UnixStream> {
         self.listener.accept().await.map(|(stream, _)| stream)
+    }
+
+    /// The socket and its name, for servers that accept by themselves.
+    #[must_use]
+    pub fn into_parts(self) -> (UnixListener, UnixSocketName) {
+        (self.listener, self.name)
     }
 
     pub(super) fn listener(&self) -> &UnixListener {
@@ -208,14 +218,18 @@ fn socket() -> Result<OwnedFd, Errno> {
 }
 
 /// Binds, restricts and only then listens: until then, connecting is refused.
-fn place(path: &Path, options: UnixOptions) -> io::Result<(Name, UnixListener)> {
+fn place(
+    path: &Path,
+    options: UnixOptions,
+    lock: Lock,
+) -> io::Result<(UnixSocketName, UnixListener)> {
     let socket = socket()?;
     let mode = Mode::from_raw_mode(options.mode & 0o777);
     // Linux makes the name with the mode of the unbound socket, less the umask. So it is never more open than it will be,
     // and closed to the group until that is the right one.
     rustix::fs::fchmod(&socket, mode & Mode::RWXU)?;
     rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-    let (name, node) = Name::open(path)?;
+    let (name, node) = UnixSocketName::open(path, lock)?;
     if let Some(group) = options.group {
         let group = Some(Gid::from_raw(group));
         rustix::fs::chownat(&node, "", None, group, AtFlags::EMPTY_PATH)?;
@@ -227,17 +241,9 @@ fn place(path: &Path, options: UnixOptions) -> io::Result<(Name, UnixListener)> 
     Ok((name, UnixListener::from_std(socket.into())?))
 }
 
-/// A name in the file system, and whose it is.
-#[derive(Debug)]
-struct Name {
-    path: PathBuf,
-    device: u64,
-    inode: u64,
-}
-
-impl Name {
-    /// The socket that was just bound at `path`, to be removed when the name is dropped.
-    fn open(path: &Path) -> io::Result<(Self, OwnedFd)> {
+impl UnixSocketName {
+    /// The name of the socket that was just bound at `path`, and its open inode.
+    fn open(path: &Path, lock: Lock) -> io::Result<(Self, OwnedFd)> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let node = rustix::fs::openat(CWD, path, flags, Mode::empty())?;
         let found = rustix::fs::fstat(&node)?;
@@ -250,12 +256,13 @@ impl Name {
             path: path.to_owned(),
             device: found.st_dev,
             inode: found.st_ino,
+            _lock: lock,
         };
         Ok((name, node))
     }
 }
 
-impl Drop for Name {
+impl Drop for UnixSocketName {
     fn drop(&mut self) {
         let found = fs::symlink_metadata(&self.path);
         if found.is_ok_and(|found| (found.dev(), found.ino()) == (self.device, self.inode)) {
