@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 use super::accept::turn_away;
 use super::failure::Failure;
@@ -82,8 +83,9 @@ pub(super) async fn run<S: Serve>(shared: Arc<Shared>, arrival: Arrival, service
     };
     match (&shared.handshaker, &shared.server.security) {
         (Some(handshaker), _) => {
+            let span = tracing::debug_span!("handshake", remote = remote_text(address));
             let outcome = tokio::select! {
-                outcome = handshaker.accept(socket, waiter, deadline) => outcome,
+                outcome = handshaker.accept(socket, waiter, deadline).instrument(span) => outcome,
                 // Nothing has been promised to a peer in its handshake, and a silent one must not hold the shutdown up.
                 () = shared.closing.cancelled() => return,
             };
@@ -251,5 +253,13 @@ async fn serve<IO, S>(
     }
     server.report_accepted(entry);
     let protocol = tls.and_then(|(_, protocol)| protocol);
-    service.serve(shared, entry, io, protocol).await;
+    let span = tracing::debug_span!(
+        "connection",
+        id = %entry.id,
+        remote = entry.remote,
+        peer = entry.peer.label(),
+        generation = entry.generation,
+    );
+    let serving = service.serve(shared, entry, io, protocol);
+    serving.instrument(span).await;
 }

@@ -14,6 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 use super::connection::{Serve, Shared};
 use super::ending::{Ending, Step};
@@ -128,7 +129,8 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, call: F) {
-        self.0.spawn(call);
+        // Within the connection's span, so that what a handler logs says whose call it is.
+        self.0.spawn(call.in_current_span());
     }
 }
 

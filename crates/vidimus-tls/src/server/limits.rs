@@ -5,7 +5,7 @@ use std::time::Duration;
 /// What becomes of a connection whose peer's certificate, or one above it, expires while it is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExpiredPeers {
-    /// It gets a GOAWAY and the grace of an old connection.
+    /// It is asked to end, and its calls may go on for [`Limits::expired_peer_grace`].
     #[default]
     Drain,
     /// It goes on.
@@ -46,6 +46,8 @@ pub struct Limits {
     pub connection_age_grace: Duration,
     /// What becomes of connections whose peer's certificate expires; looked at every [`Limits::expiry_interval`].
     pub expired_peers: ExpiredPeers,
+    /// How long calls may go on after that. At least the longest deadline of a call, or it is cut.
+    pub expired_peer_grace: Duration,
     /// How often open connections are looked at for expired certificates.
     pub expiry_interval: Duration,
     /// How long calls may go on after the shutdown began.
@@ -53,6 +55,9 @@ pub struct Limits {
     /// How long a connection may go on whose peer is no longer trusted.
     pub withdrawal_grace: Duration,
 }
+
+/// The longest deadline of a call that this is made for: a disk's transfer, and some minutes more.
+const LONGEST_CALL: Duration = Duration::from_secs(35 * 60);
 
 impl Default for Limits {
     fn default() -> Self {
@@ -69,8 +74,9 @@ impl Default for Limits {
             keepalive_interval: Duration::from_secs(30),
             keepalive_timeout: Duration::from_secs(10),
             max_connection_age: None,
-            connection_age_grace: Duration::from_secs(35 * 60),
+            connection_age_grace: LONGEST_CALL,
             expired_peers: ExpiredPeers::Drain,
+            expired_peer_grace: LONGEST_CALL,
             expiry_interval: Duration::from_secs(5),
             drain_timeout: Duration::from_secs(30),
             withdrawal_grace: Duration::from_secs(4),

@@ -80,7 +80,7 @@ pub(super) fn expire(server: &Inner) {
                 peer = entry.peer.label(),
                 "connection asked to end: its peer's certificate has expired"
             );
-            let deadline = Instant::now().checked_add(server.limits.connection_age_grace);
+            let deadline = Instant::now().checked_add(server.limits.expired_peer_grace);
             server.drain(&entry, DrainCause::Expired, deadline);
         }
     }

@@ -126,6 +126,121 @@ async fn a_chain_that_holds_along_another_path_stays() {
     running.stop().await;
 }
 
+/// V14. The path that a chain was accepted by expires; along another one it holds, and the connection goes on.
+#[tokio::test]
+async fn a_chain_that_expires_along_one_path_and_holds_along_another_stays() {
+    use vidimus_testkit::pki::{AuthoritySpec, Validity};
+    let soon_over = Validity::ends_in(Duration::from_secs(3600));
+    let (old, new) = (
+        AuthoritySpec::new("root").validity(soon_over).root(),
+        Pki::new("New"),
+    );
+    let dir = tempfile::tempdir().expect("a folder");
+    let renewed = renew(&old, dir.path());
+    let mut files = new.leaf("server").dns(SERVER).server().issue().files(&[]);
+    files[2].1 = old.pem() + &renewed;
+    let tls = dir.path().join("tls");
+    let _volume = vidimus_testkit::kubelet::Volume::create(&tls, &files);
+    let ahead = std::sync::Arc::default();
+    let setup = Setup {
+        limits: Limits {
+            expiry_interval: Duration::from_millis(10),
+            expired_peer_grace: Duration::from_millis(50),
+            ..Limits::default()
+        },
+        clock: clock(&ahead),
+        ..Setup::default()
+    };
+    let (running, _watch) = Running::follow(&tls, setup).await;
+    let leaf = old.leaf("client").dns("client.test").client().issue();
+    let client = Client::new(&new.root).with(&leaf);
+    let mut echo = client.echo(running.address).await;
+    call(&mut echo).await.expect("a call");
+    let before = running.server.connections().remove(0);
+    ahead.store(2 * 3600, std::sync::atomic::Ordering::Relaxed);
+    let after = wait_until_async(DEADLINE, || async {
+        let now = running.server.connections().remove(0);
+        if now.not_after > before.not_after {
+            Ok(now)
+        } else {
+            Err(format!("{now:?}"))
+        }
+    })
+    .await;
+    assert!(
+        !after.draining && after.anchor != before.anchor,
+        "{after:?}"
+    );
+    call(&mut echo).await.expect("the connection goes on");
+    assert_eq!(running.server.stats().expired, 0);
+    running.stop().await;
+}
+
+/// V14. A peer that answers nothing, its PING least of all, gets no further call through once its root has left, and its
+/// connection is closed: hyper would serve it for ever.
+#[tokio::test]
+async fn a_withdrawn_peer_that_answers_nothing_gets_no_further_call_and_is_closed() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let (old, new) = (Pki::new("Old"), Pki::new("New"));
+    let dir = tempfile::tempdir().expect("a folder");
+    let server = || new.leaf("server").dns(SERVER).server().issue();
+    let mut volume = server().write_volume(&dir.path().join("tls"), &[&old.root, &new.root]);
+    let (running, watch) = Running::follow(volume.dir(), Setup::default()).await;
+    let leaf = old.leaf("client").dns("client.test").client().issue();
+    let client = Client::new(&new.root).with(&leaf);
+    let mut stream = client.connect(running.address).await.expect("a connection");
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    stream.write_all(preface).await.expect("a preface");
+    stream.write_all(&call_headers(1)).await.expect("a call");
+    wait_until_async(DEADLINE, || async {
+        match running.server.stats().calls {
+            1 => Ok(()),
+            calls => Err(calls),
+        }
+    })
+    .await;
+
+    volume.swap(&server().files(&[&new.root]));
+    soon("the removal", watch.wait_for_generation(2)).await;
+    wait_until_async(DEADLINE, || async {
+        match running.server.stats().withdrawn {
+            1 => Ok(()),
+            count => Err(count),
+        }
+    })
+    .await;
+    stream
+        .write_all(&call_headers(3))
+        .await
+        .expect("another call");
+    // Reads on, answers nothing, until the server closes.
+    let mut rest = Vec::new();
+    let _end = soon("the hard close", stream.read_to_end(&mut rest)).await;
+    let stats = running.server.stats();
+    assert_eq!((stats.calls, stats.cut), (1, 1));
+    running.stop().await;
+}
+
+/// The headers of a call that stays open, as an HTTP/2 frame (RFC 9113 section 6.2, RFC 7541 appendix A).
+fn call_headers(stream: u8) -> Vec<u8> {
+    let mut block = vec![0x83, 0x87];
+    let fields: [(&[u8], &str); 3] = [
+        (&[0x04], "/vidimus.testkit.v1.Echo/ClientStream"),
+        (&[0x01], SERVER),
+        (&[0x0f, 0x10], "application/grpc"),
+    ];
+    for (name, value) in fields {
+        block.extend_from_slice(name);
+        block.push(u8::try_from(value.len()).expect("a short value"));
+        block.extend_from_slice(value.as_bytes());
+    }
+    block.extend_from_slice(b"\x00\x02te\x08trailers");
+    let length = u8::try_from(block.len()).expect("a short block");
+    let mut frame = vec![0, 0, length, 1, 4, 0, 0, 0, stream];
+    frame.append(&mut block);
+    frame
+}
+
 /// Another certificate for the root's name and key, made by openssl.
 pub(crate) fn renew(root: &Authority, dir: &std::path::Path) -> String {
     let (key, certificate) = (dir.join("root.key"), dir.join("root.crt"));
@@ -210,7 +325,7 @@ async fn a_connection_ends_with_its_peers_certificate() {
             limits: Limits {
                 expired_peers,
                 expiry_interval: Duration::from_millis(10),
-                connection_age_grace: Duration::from_millis(50),
+                expired_peer_grace: Duration::from_millis(50),
                 ..Limits::default()
             },
             clock: clock(&ahead),
