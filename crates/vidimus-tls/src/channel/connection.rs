@@ -102,8 +102,8 @@ pub(super) struct Connection {
     slots: Arc<Slots>,
     retired: AtomicBool,
     withdrawn: AtomicBool,
-    /// The anchor by which the server's chain holds at present; changes when it is judged again.
-    anchor: Mutex<Option<Fingerprint>>,
+    /// The path by which the server's chain holds at present; another one when it was judged again.
+    chain: Mutex<Option<VerifiedChain>>,
     /// When it is cut, whatever runs on it.
     deadline: watch::Sender<Option<Instant>>,
     /// Why it will be.
@@ -127,7 +127,7 @@ impl Connection {
             id,
             dispatch,
             wire,
-            anchor: Mutex::new(peer.chain.as_ref().and_then(VerifiedChain::anchor)),
+            chain: Mutex::new(peer.chain.clone()),
             peer,
             since,
             slots,
@@ -161,13 +161,20 @@ impl Connection {
     }
 
     /// The server's chain; `None` without TLS, and where anybody is believed.
-    pub(super) fn verified(&self) -> Option<&VerifiedChain> {
-        let chain = self.peer.chain.as_ref();
-        chain.filter(|chain| chain.anchor().is_some())
+    pub(super) fn verified(&self) -> Option<VerifiedChain> {
+        self.chain().filter(|chain| chain.anchor().is_some())
     }
 
-    pub(super) fn set_anchor(&self, anchor: Option<Fingerprint>) {
-        *self.anchor.lock().unwrap_or_else(PoisonError::into_inner) = anchor;
+    fn chain(&self) -> Option<VerifiedChain> {
+        self.chain
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The server's chain holds along this path now.
+    pub(super) fn stands(&self, chain: VerifiedChain) {
+        *self.chain.lock().unwrap_or_else(PoisonError::into_inner) = Some(chain);
     }
 
     /// For sending one request, if it still takes any.
@@ -250,14 +257,14 @@ impl Connection {
     }
 
     pub(super) fn status(&self) -> ConnectionStatus {
-        let chain = self.peer.chain.as_ref();
+        let chain = self.chain();
         ConnectionStatus {
             id: self.id,
             address: self.peer.address.clone(),
             current: self.is_usable(),
             generation: self.peer.generation,
             presented: self.peer.presented,
-            anchor: *self.anchor.lock().unwrap_or_else(PoisonError::into_inner),
+            anchor: chain.as_ref().and_then(VerifiedChain::anchor),
             server: chain.map(|chain| CertificateIdentity::clone(chain.identity())),
             withdrawn: self.is_withdrawn(),
             calls_in_flight: u64::try_from(self.slots.taken()).unwrap_or(u64::MAX),

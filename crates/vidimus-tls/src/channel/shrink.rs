@@ -17,7 +17,7 @@ use super::deadline::after;
 use super::status::Counting;
 use crate::material::Trust;
 use crate::server::ExpiredPeers;
-use crate::verify::{Judge, Refusal, judge};
+use crate::verify::{self, Refusal};
 
 /// Follows the trust and the clock for as long as the channel lives.
 pub(super) async fn follow(shared: &Shared) -> Infallible {
@@ -44,7 +44,7 @@ pub(super) async fn follow(shared: &Shared) -> Infallible {
 }
 
 /// Judges every connection again, those that only finish their calls included.
-fn sweep(shared: &Shared, trust: &Arc<Trust>) {
+fn sweep(shared: &Shared, trust: &Trust) {
     for connection in shared.pool.live() {
         if connection.is_withdrawn() {
             continue;
@@ -61,15 +61,19 @@ fn sweep(shared: &Shared, trust: &Arc<Trust>) {
 pub(super) fn judge_again(
     config: &Config,
     connection: &Connection,
-    trust: &Arc<Trust>,
+    trust: &Trust,
 ) -> Result<(), Refusal> {
     let Some(chain) = connection.verified() else {
         return Ok(());
     };
     let now = config.clock.now().min(chain.earliest_not_after());
-    let by = Judge::Channel(&config.server_name);
-    let anew = judge(by, trust, chain.presented(), now)?;
-    connection.set_anchor(anew.anchor());
+    let Some(anew) = chain.judge_again(trust, now)? else {
+        return Ok(());
+    };
+    if let Some(end_entity) = anew.presented().first() {
+        verify::name(end_entity, anew.identity(), &config.server_name)?;
+    }
+    connection.stands(anew);
     Ok(())
 }
 

@@ -12,11 +12,11 @@ use tokio::task::JoinSet;
 use tonic::{Code, Status, Streaming};
 use vidimus_proto::testkit::v1::EchoResponse;
 use vidimus_proto::testkit::v1::echo_client::EchoClient;
-use vidimus_testkit::pki::Validity;
+use vidimus_testkit::pki::{RevocationListSpec, Validity};
 use vidimus_testkit::{Authority, Credential, Pki, wait_until_async};
 use vidimus_tls::channel::{Channel, ChannelBuilder, ClientTls};
 use vidimus_tls::clock::Clock;
-use vidimus_tls::material::Trust;
+use vidimus_tls::material::{RevocationCheck, RevocationOptions, Trust};
 use vidimus_tls::server::ExpiredPeers;
 use vidimus_tls::watch::MaterialWatch;
 
@@ -110,6 +110,47 @@ async fn connections_to_a_server_under_a_removed_root_end_and_others_do_not() {
     publisher.replace_trust(trust(&[&old.root.pem()]), &Clock::system());
     until("not withdrawn", || kept.status().counters.withdrawn > 0).await;
     end_of(kept_stream).await;
+}
+
+/// V14, V18. A list revokes the server: its connection takes no new call at once and ends; another server's doesn't notice.
+#[tokio::test]
+async fn connections_to_a_revoked_server_end_and_others_do_not() {
+    let pki = Pki::new("Example");
+    let serve = async |serial: u8| {
+        let leaf = pki.leaf("server").dns(SERVER).server();
+        let leaf = leaf.serial(&[serial]).issue();
+        TestServer::mutual(rustls_config(&leaf, &pki.root)).await
+    };
+    let (leaves, stays) = (serve(7).await, serve(8).await);
+    let listing = |list: RevocationListSpec<'_>| {
+        let roots = trust(&[&pki.root.pem()]);
+        let options = RevocationOptions {
+            check: Some(RevocationCheck::Leaf),
+            ..RevocationOptions::default()
+        };
+        let trust = roots.with_revocation(list.pem().as_bytes(), options, &[]);
+        trust.expect("a good list")
+    };
+    let (watch, mut publisher) =
+        MaterialWatch::from_memory(material(&client_leaf(&pki), &[&pki.root]));
+    let list = |number| pki.issuing.revocation_list(number);
+    publisher.replace_trust(listing(list(1)), &Clock::system());
+    let short = Duration::from_millis(200);
+    let (cut, kept) = (
+        build(channel(&leaves.target(), &watch).withdrawal_grace(short)),
+        build(channel(&stays.target(), &watch).withdrawal_grace(short)),
+    );
+    let (cut_stream, mut kept_stream) = (stream(&cut).await, stream(&kept).await);
+
+    publisher.replace_trust(listing(list(2).revoke(&[7])), &Clock::system());
+    until("not withdrawn", || cut.status().counters.withdrawn == 1).await;
+    assert_status(call(&cut).await, Code::Unavailable, &["revoked"]);
+    let status = end_of(cut_stream).await;
+    assert_eq!(status.code(), Code::Unavailable, "{status}");
+    assert!(status.message().contains("revoked"), "{status}");
+    call(&kept).await.expect("a call");
+    goes_on(&mut kept_stream).await;
+    assert_eq!(kept.status().counters.withdrawn, 0);
 }
 
 /// V14. A chain that holds along another path stays: its root was renewed, with the same name and key.
