@@ -44,6 +44,9 @@ pub(super) async fn run(
             }
             Err(failure::deadline_exceeded(core.target(), missing))
         })?;
+    if let Some(status) = failure::not_grpc(core.target(), guard.connection(), &response) {
+        return Err(status);
+    }
     Ok(response.map(|incoming| ResponseBody::new(incoming, expiry, guard)))
 }
 

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use h2::Reason;
+use http::header::CONTENT_TYPE;
+use http::{Response, StatusCode};
 use tonic::{Code, Status};
 
 use super::connect::ConnectError;
@@ -79,6 +81,43 @@ pub(super) fn broken_off(target: &Target, connection: &Connection, error: hyper:
     );
     status.set_source(Arc::new(error));
     status
+}
+
+/// What an answer that is no gRPC says, such as a proxy's own page ("HTTP to gRPC Status Code Mapping").
+pub(super) fn not_grpc<B>(
+    target: &Target,
+    connection: &Connection,
+    answer: &Response<B>,
+) -> Option<Status> {
+    let content_type = answer.headers().get(CONTENT_TYPE);
+    let is_grpc =
+        content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"));
+    if is_grpc || answer.headers().contains_key("grpc-status") {
+        return None;
+    }
+    let content_type = content_type.map_or("none", |value| value.to_str().unwrap_or("unreadable"));
+    Some(Status::new(
+        http_code(answer.status()),
+        format!(
+            "{} answered a call to {target} with HTTP status {} and content type {content_type}, which is not gRPC",
+            connection.address(),
+            answer.status(),
+        ),
+    ))
+}
+
+fn http_code(status: StatusCode) -> Code {
+    match status {
+        StatusCode::BAD_REQUEST => Code::Internal,
+        StatusCode::UNAUTHORIZED => Code::Unauthenticated,
+        StatusCode::FORBIDDEN => Code::PermissionDenied,
+        StatusCode::NOT_FOUND => Code::Unimplemented,
+        StatusCode::TOO_MANY_REQUESTS
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::SERVICE_UNAVAILABLE
+        | StatusCode::GATEWAY_TIMEOUT => Code::Unavailable,
+        _ => Code::Unknown,
+    }
 }
 
 fn reset_code(reason: Reason) -> Code {

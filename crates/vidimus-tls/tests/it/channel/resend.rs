@@ -37,6 +37,8 @@ enum Act {
     AnswerThenReset(Reason),
     /// Ends the connection with a GOAWAY that says none of it was processed.
     GoAway(Reason),
+    /// Answers with a page, as a proxy does that has nobody to ask.
+    Page(u16),
     /// Never answers.
     Silence,
 }
@@ -200,6 +202,16 @@ async fn perform(
             };
             headers_arrived.notified().await;
             stream.send_reset(reason);
+        }
+        Act::Page(status) => {
+            let mut response = Response::new(());
+            *response.status_mut() = status.try_into().expect("a status");
+            let html = HeaderValue::from_static("text/html");
+            response.headers_mut().insert("content-type", html);
+            let Ok(mut stream) = respond.send_response(response, false) else {
+                return;
+            };
+            let _sent = stream.send_data(Bytes::from_static(b"<html>nobody home</html>"), true);
         }
         Act::Silence => std::future::pending().await,
         Act::Cut | Act::GoAway(_) => unreachable!("done by the connection"),
@@ -404,6 +416,32 @@ async fn four_mebibytes_are_kept() {
             "{length}: {outcome:?}"
         );
         assert_eq!(seen, expected, "{length}");
+    }
+}
+
+/// A page instead of an answer is no message: its HTTP status says what happened. It may come from behind the proxy, so
+/// nothing is sent again.
+#[tokio::test]
+async fn a_page_is_named_by_its_http_status() {
+    for (http, code, text) in [
+        (400, Code::Internal, "400 Bad Request"),
+        (401, Code::Unauthenticated, "401 Unauthorized"),
+        (403, Code::PermissionDenied, "403 Forbidden"),
+        (404, Code::Unimplemented, "404 Not Found"),
+        (429, Code::Unavailable, "429 Too Many Requests"),
+        (503, Code::Unavailable, "503 Service Unavailable"),
+        (200, Code::Unknown, "200 OK"),
+    ] {
+        let (outcome, seen, _resends) = run(&[Act::Page(http)], |channel| async move {
+            unary(&channel).await
+        })
+        .await;
+        let status = outcome.expect_err("no gRPC");
+        assert_eq!(status.code(), code, "{status}");
+        for part in [text, "text/html", "not gRPC"] {
+            assert!(status.message().contains(part), "{status}");
+        }
+        assert_eq!(seen, [1], "{http}");
     }
 }
 
