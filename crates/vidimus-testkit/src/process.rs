@@ -10,7 +10,7 @@ use std::{
     },
     process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
-    thread,
+    thread::{self, JoinHandle},
     time::Duration,
 };
 
@@ -25,6 +25,8 @@ use crate::{
 const MAX_LINES: usize = 100_000;
 /// The longest line kept.
 const MAX_LINE: u64 = 1024 * 1024;
+/// How long an ended program's last lines are waited for; a child that outlives it may keep its streams open.
+const LAST_LINES: Duration = Duration::from_secs(2);
 
 /// Where a line came from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -49,6 +51,7 @@ pub struct Process {
     command: String,
     child: Child,
     lines: Arc<Mutex<Vec<Line>>>,
+    followers: Vec<JoinHandle<()>>,
     status: Option<ExitStatus>,
 }
 
@@ -100,12 +103,13 @@ impl Process {
             .spawn()
             .unwrap_or_else(|error| fail(&format!("cannot start `{text}`: {error}")));
         let lines = Arc::new(Mutex::new(Vec::new()));
-        follow(child.stdout.take(), Stream::Stdout, &lines);
-        follow(child.stderr.take(), Stream::Stderr, &lines);
+        let stdout = follow(child.stdout.take(), Stream::Stdout, &lines);
+        let stderr = follow(child.stderr.take(), Stream::Stderr, &lines);
         Self {
             command: text,
             child,
             lines,
+            followers: stdout.into_iter().chain(stderr).collect(),
             status: None,
         }
     }
@@ -164,7 +168,7 @@ impl Process {
         }
     }
 
-    /// How the program ended, waiting for that.
+    /// How the program ended, waiting for that and for its last lines.
     ///
     /// # Panics
     ///
@@ -175,7 +179,10 @@ impl Process {
             self.poll_exit()
                 .ok_or_else(|| format!("`{}` runs; it said:\n{self}", self.command))
         }) {
-            Ok(status) => status,
+            Ok(status) => {
+                let _outlived = try_wait_until(LAST_LINES, || self.said_all());
+                status
+            }
             Err(timed_out) => fail(&timed_out.to_string()),
         }
     }
@@ -193,7 +200,11 @@ impl Process {
             async move { ended }
         });
         match waited.await {
-            Ok(status) => status,
+            Ok(status) => {
+                let said = try_wait_until_async(LAST_LINES, || std::future::ready(self.said_all()));
+                let _outlived = said.await;
+                status
+            }
             Err(timed_out) => fail(&timed_out.to_string()),
         }
     }
@@ -223,6 +234,14 @@ impl Process {
                 let _gone = kill_process_group(pid, Signal::KILL);
             }
             self.status = self.child.wait().ok();
+        }
+    }
+
+    fn said_all(&self) -> Result<(), &'static str> {
+        if self.followers.iter().all(JoinHandle::is_finished) {
+            Ok(())
+        } else {
+            Err("a stream is open")
         }
     }
 
@@ -275,11 +294,15 @@ impl Drop for Process {
     }
 }
 
-fn follow(stream: Option<impl Read + Send + 'static>, from: Stream, lines: &Arc<Mutex<Vec<Line>>>) {
-    let Some(stream) = stream else { return };
+fn follow(
+    stream: Option<impl Read + Send + 'static>,
+    from: Stream,
+    lines: &Arc<Mutex<Vec<Line>>>,
+) -> Option<JoinHandle<()>> {
+    let stream = stream?;
     let lines = Arc::clone(lines);
     // Ends with the pipe, which the kill on drop closes.
-    thread::spawn(move || {
+    Some(thread::spawn(move || {
         let mut reader = BufReader::new(stream);
         let mut bytes = Vec::new();
         while let Ok(1..) = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut bytes) {
@@ -293,7 +316,7 @@ fn follow(stream: Option<impl Read + Send + 'static>, from: Stream, lines: &Arc<
             }
             lines.push(Line { stream: from, text });
         }
-    });
+    }))
 }
 
 #[cfg(test)]
@@ -316,6 +339,7 @@ mod tests {
         assert_eq!(process.wait_for_line("one", DEADLINE), "one");
         assert_eq!(process.wait_for_line("two", DEADLINE), "two");
         assert_eq!(process.wait_exit(DEADLINE).code(), Some(3));
+        assert_eq!(process.lines().len(), 2);
     }
 
     #[test]

@@ -1,1 +1,1 @@
-//! Our provider and our manager against grpc-go: nothing but tests, under `tests/it`.
+//! Our provider, our manager and our TLS against programs that nobody here wrote: nothing but tests, under `tests/it`.

@@ -5,7 +5,7 @@ use vidimus_testkit::Process;
 use vidimus_tls::config::Protocols;
 
 use crate::matrix::calling::{Call, Caller, Seen};
-use crate::matrix::program::{listening, program};
+use crate::matrix::program::{last_words, listening, program};
 use crate::matrix::serving::{OurClient, Running, Server};
 use crate::matrix::{Alert, Attempt, SERVER, Speaks, pipe};
 use crate::support::DEADLINE;
@@ -73,7 +73,7 @@ backend ours
     process.wait_for_line_async("ended ", DEADLINE).await;
     Seen {
         outcome,
-        said: format!("{more}\n{process}"),
+        said: format!("{more}\n{}", last_words(process).await),
     }
 }
 

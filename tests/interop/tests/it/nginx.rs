@@ -6,7 +6,7 @@ use vidimus_testkit::Process;
 use vidimus_tls::config::Protocols;
 
 use crate::matrix::calling::{self, Call, Caller, Seen};
-use crate::matrix::program::{listening, program};
+use crate::matrix::program::{last_words, listening, program};
 use crate::matrix::serving::{self, OurClient, Running, Server};
 use crate::matrix::{Alert, Attempt, Difference, SERVER, Speaks, pipe};
 
@@ -74,7 +74,7 @@ server {{
     let (outcome, more) = pipe::call(stream).await;
     Seen {
         outcome,
-        said: format!("{more}\n{process}"),
+        said: format!("{more}\n{}", last_words(process).await),
     }
 }
 

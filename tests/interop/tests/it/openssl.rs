@@ -1,16 +1,19 @@
 //! OpenSSL's own client and server, which do TLS alone: HTTP/2 is hyper's, through their standard input and output.
 
 use std::os::unix::net::UnixStream as StdStream;
+use std::process::Command;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 use vidimus_testkit::Process;
 use vidimus_tls::config::Protocols;
 
-use crate::matrix::calling::{self, Call, Caller, Seen};
+use crate::matrix::calling::{Call, Caller, Outcome, Seen};
 use crate::matrix::program::{listening, program};
 use crate::matrix::serving::{OurClient, Running, Server};
 use crate::matrix::{Alert, Attempt, SERVER, Speaks, pipe};
+use crate::support::DEADLINE;
 
 /// V5, V6, T11, T12, T13, T14.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -24,6 +27,18 @@ async fn openssl_s_client_is_served_and_refused_as_it_should_be() {
 }
 
 async fn s_client(call: Call) -> Seen {
+    let (mut process, stream) = Process::spawn_as_pipe(s_client_command(&call));
+    let (outcome, more) = pipe::call(nonblocking(stream)).await;
+    if matches!(outcome, Outcome::Failed) {
+        process.wait_exit_async(DEADLINE).await;
+    }
+    Seen {
+        outcome,
+        said: format!("{more}\n{process}"),
+    }
+}
+
+fn s_client_command(call: &Call) -> Command {
     let mut command = program("openssl", "openssl");
     command
         .current_dir(&call.attempt.folder)
@@ -43,15 +58,34 @@ async fn s_client(call: Call) -> Seen {
         ]);
     }
     command.args(speaking(call.attempt.speaks));
-    let (mut process, stream) = Process::spawn_as_pipe(command);
-    let (outcome, more) = pipe::call(nonblocking(stream)).await;
-    if matches!(outcome, calling::Outcome::Failed) {
-        process.wait_exit_async(crate::support::DEADLINE).await;
-    }
-    Seen {
-        outcome,
-        said: format!("{more}\n{process}"),
-    }
+    command
+}
+
+/// T12. A reset, which a socket closed with unread data causes, would overtake the alert.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_client_that_has_sent_much_already_hears_the_alert() {
+    const MUCH: usize = 200 * 1024;
+    const REFUSED: Caller = Caller {
+        protocols: Protocols::H2,
+        alert: Alert::openssl,
+        differences: &[],
+    };
+    REFUSED
+        .run_refused(async |call| {
+            let (mut process, stream) = Process::spawn_as_pipe(s_client_command(&call));
+            let (mut reading, mut writing) = nonblocking(stream).into_split();
+            let mut heard = Vec::new();
+            let _as_far_as_it_goes = tokio::join!(
+                reading.read_to_end(&mut heard),
+                writing.write_all(&[0; MUCH])
+            );
+            process.wait_exit_async(DEADLINE).await;
+            Seen {
+                outcome: Outcome::Failed,
+                said: process.to_string(),
+            }
+        })
+        .await;
 }
 
 /// V5, T12, T13.

@@ -4,8 +4,8 @@ use tokio::net::TcpStream;
 use vidimus_testkit::Process;
 use vidimus_tls::config::Protocols;
 
-use crate::matrix::calling::{self, Call, Caller, Seen};
-use crate::matrix::program::{listening, program};
+use crate::matrix::calling::{self, Call, Caller, Outcome, Seen};
+use crate::matrix::program::{last_words, listening, program};
 use crate::matrix::serving::{self, OurClient, Running, Server};
 use crate::matrix::{Alert, Attempt, Difference, SERVER, Speaks, pipe};
 
@@ -58,11 +58,14 @@ verifyChain = yes
         )
     };
     let (port, process) = listening(attempt, start).await;
-    let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-    let (outcome, more) = pipe::call(stream).await;
+    let (outcome, more) = match TcpStream::connect(("127.0.0.1", port)).await {
+        Ok(stream) => pipe::call(stream).await,
+        // it resets the stream once TLS has failed, which may be before anybody has looked
+        Err(error) => (Outcome::Failed, error.to_string()),
+    };
     Seen {
         outcome,
-        said: format!("{more}\n{process}"),
+        said: format!("{more}\n{}", last_words(process).await),
     }
 }
 

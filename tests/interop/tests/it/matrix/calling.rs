@@ -224,6 +224,16 @@ pub(crate) struct Caller {
 impl Caller {
     /// Runs all cases, and panics with every one that didn't end as it should.
     pub(crate) async fn run(&self, call: impl AsyncFn(Call) -> Seen) {
+        self.run_where(|_| true, call).await;
+    }
+
+    /// Runs the cases in which our server refuses the client.
+    pub(crate) async fn run_refused(&self, call: impl AsyncFn(Call) -> Seen) {
+        self.run_where(|end| matches!(end, End::Refused(..)), call)
+            .await;
+    }
+
+    async fn run_where(&self, chosen: impl Fn(End) -> bool, call: impl AsyncFn(Call) -> Seen) {
         check_differences(
             CASES.iter().map(|case| (case.name, &case.end)),
             self.differences,
@@ -231,7 +241,8 @@ impl Caller {
         let certificates = Certificates::new();
         let mut failures = Failures::default();
         for case in CASES {
-            let Some(end) = expected(case.name, case.end, self.differences) else {
+            let end = expected(case.name, case.end, self.differences);
+            let Some(end) = end.filter(|end| chosen(*end)) else {
                 continue;
             };
             let server =

@@ -43,6 +43,13 @@ pub(crate) async fn finish_within(command: Command, deadline: Duration) -> comma
     running.await.unwrap()
 }
 
+/// Ends a program and gives everything that it said.
+pub(crate) async fn last_words(mut process: Process) -> String {
+    process.kill();
+    process.wait_exit_async(DEADLINE).await;
+    process.to_string()
+}
+
 /// Starts a program that cannot choose a port by itself, and waits until it listens on the one it was given.
 pub(crate) async fn listening(
     attempt: &Attempt,
