@@ -15,6 +15,8 @@ mod house;
 #[cfg(test)]
 mod issuing;
 #[cfg(test)]
+mod pages;
+#[cfg(test)]
 mod rotation;
 #[cfg(test)]
 mod start;
