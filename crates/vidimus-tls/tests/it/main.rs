@@ -52,3 +52,5 @@ mod sources;
 mod support;
 #[cfg(test)]
 mod watch;
+#[cfg(test)]
+mod writers;
