@@ -19,7 +19,7 @@ bench: ## Measure issuing and connections beside other programs; results in targ
 	@scripts/setup.sh test
 	@cargo run --locked --release -p vidimus-bench -- $(ARGS)
 
-fuzz: ## Fuzz one parser for a while (TARGET=certificate|csr|pem|machine_config TIME=600)
+fuzz: ## Fuzz one parser for a while (TARGET=certificate|crl|csr|pem|machine_config|policy|proxy_header TIME=600)
 	@scripts/setup.sh test
 	@scripts/fuzz.sh run "$(or $(TARGET),csr)" "$(or $(TIME),600)"
 

@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-targets=(certificate crl csr pem machine_config proxy_header)
+targets=(certificate crl csr pem machine_config policy proxy_header)
 smoke_seconds=5
 
 nightly() { rustup toolchain list 2>/dev/null | grep -q '^nightly'; }

@@ -119,3 +119,15 @@ pub fn machine_config(data: &[u8]) {
         Err(errors) => assert!(!errors.to_string().is_empty()),
     }
 }
+
+/// A policy file, or an allow-list as an environment variable has it.
+///
+/// # Panics
+///
+/// When the same bytes mean something else the second time, or a list reads otherwise than it was written.
+pub fn policy(data: &[u8]) {
+    assert_eq!(
+        vidimus_tls::fuzzing::policy(data),
+        vidimus_tls::fuzzing::policy(data)
+    );
+}

@@ -15,7 +15,12 @@ pub use self::{
     page::{Addresses, StatusHandle, TlsPage},
 };
 
-use std::{io, net::SocketAddr, path::Path, time::SystemTime};
+use std::{
+    io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -30,6 +35,7 @@ use vidimus_daemon::{
 use vidimus_proto::provider::v1::provider_server::{Provider, ProviderServer};
 use vidimus_tls::{
     material::{MaterialError, Usage},
+    policy::{PolicyDriver, PolicyError, PolicyWatch},
     posture::{AlarmDriver, PlaintextAlarm, Posture, PostureError, watch_for_material},
     server::{BindUnixError, Drained, Security, ServeError, Server, UnixOptions, UnixSocket},
     watch::{MaterialDriver, MaterialWatch},
@@ -66,9 +72,21 @@ pub enum StartError {
     /// The TLS files are there and are not good.
     #[error("load the TLS material")]
     Material(#[from] MaterialError),
+    /// The policy file is not good.
+    #[error("load the policy")]
+    Policy(#[from] PolicyError),
     /// Neither TLS files nor a plaintext opt-out, or only some of the files.
     #[error(transparent)]
     Posture(#[from] PostureError),
+    /// A policy file and an allow-list in the environment.
+    #[error(
+        "found the policy file {path} and entries in {}; accepted: one of them",
+        posture::ALLOWED_SANS_VARIABLE
+    )]
+    TwoPolicies {
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 /// Why a provider ended with an error.
@@ -99,6 +117,7 @@ pub struct Bound {
     health: Listener,
     metrics: Option<Listener>,
     routes: Routes,
+    policy: Option<PolicyDriver>,
     status: StatusHandle,
     upkeep: Upkeep,
 }
@@ -134,9 +153,10 @@ pub async fn run(config: Config, shutdown: CancellationToken) -> Result<(), RunE
 pub async fn bind(config: Config, provider: impl Provider) -> Result<Bound, StartError> {
     let rule = posture::rule(&config.tls_directory);
     let posture = Posture::resolve(&rule, config.insecure.as_deref())?;
+    let (policy, following) = policy(&config).await?;
     let (security, alarm, upkeep) = secure(posture, &config).await?;
     let server = Server::builder(security)
-        .allow_list(config.allowed_sans.clone())
+        .policy(policy)
         .limits(config.limits.clone())
         .clock(config.watch.clock.clone())
         .build();
@@ -173,6 +193,7 @@ pub async fn bind(config: Config, provider: impl Provider) -> Result<Bound, Star
         grpc,
         health,
         metrics,
+        policy: following,
         routes,
         status,
         upkeep,
@@ -183,6 +204,18 @@ fn admin_socket(path: &Path) -> Result<Listener, BindUnixError> {
     let socket = UnixSocket::bind(path, UnixOptions::default())?;
     let (listener, name) = socket.into_parts();
     Ok(Listener::unix(listener, name))
+}
+
+/// The policy of the file, or of the list.
+async fn policy(config: &Config) -> Result<(PolicyWatch, Option<PolicyDriver>), StartError> {
+    let Some(file) = &config.policy else {
+        return Ok((PolicyWatch::fixed(config.allowed_sans.clone()), None));
+    };
+    if !config.allowed_sans.is_permissive() {
+        return Err(StartError::TwoPolicies { path: file.clone() });
+    }
+    let (policy, driver) = PolicyWatch::start(file, config.watch.clone()).await?;
+    Ok((policy, Some(driver)))
 }
 
 async fn secure(
@@ -240,6 +273,7 @@ impl Bound {
             grpc,
             health,
             metrics,
+            policy,
             routes,
             status,
             upkeep,
@@ -253,6 +287,9 @@ impl Bound {
             Upkeep::Alarm(driver) => tasks.spawn("alarm", driver.run(rest.clone())),
             Upkeep::Material(driver) => tasks.spawn("material", driver.run(rest.clone())),
             Upkeep::Nothing => {}
+        }
+        if let Some(driver) = policy {
+            tasks.spawn("policy", driver.run(rest.clone()));
         }
         let checks = checks(&status);
         let health_routes = health_pages::router(checks.clone());
@@ -356,13 +393,15 @@ fn log_start(status: &StatusHandle, config: &Config) {
         health,
         metrics,
     } = status.addresses;
+    let policy = status.server.policy().current();
     tracing::info!(
         %grpc,
         %health,
         metrics = metrics.map(|address| address.to_string()),
         posture = status.server.security().name(),
         tls_directory = %config.tls_directory.display(),
-        allowed_sans = %config.allowed_sans,
+        allowed = %policy.allow_list(),
+        policy = config.policy.as_ref().map(|file| file.display().to_string()).unwrap_or_default(),
         "provider serves"
     );
 }

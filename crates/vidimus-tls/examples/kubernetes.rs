@@ -64,7 +64,7 @@ pub(crate) async fn serve(
         .material(files, Usage::Server, WatchOptions::default())
         .await?;
     let server = Server::builder(Security::mutual(material.clone()))
-        .allow_list(AllowList::parse("client.default.svc"))
+        .allow_list(AllowList::parse("client.default.svc")?)
         .build();
     let router = Router::new()
         .route("/ready", get(ready))

@@ -30,7 +30,7 @@ pub(crate) async fn serve(
         .material(files, Usage::Server, WatchOptions::default())
         .await?;
     let server = Server::builder(Security::mutual(material))
-        .allow_list(AllowList::parse("client.example"))
+        .allow_list(AllowList::parse("client.example")?)
         .build();
     let serving = server.serve(listener.into(), routes, stop);
     Ok(runtime.run_while(serving).await?)

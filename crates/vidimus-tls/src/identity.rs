@@ -12,7 +12,6 @@ use std::time::SystemTime;
 
 use serde::{Serialize, Serializer};
 
-#[expect(unused_imports, reason = "for the policy file")]
 pub(crate) use spiffe::is_trust_domain;
 pub use spiffe::{SpiffeId, SpiffeIdError};
 

@@ -25,7 +25,6 @@ pub mod danger;
 pub mod events;
 #[cfg(feature = "axum")]
 mod extract;
-#[cfg(feature = "proxy-protocol")]
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod identity;

@@ -122,6 +122,8 @@ impl ServerMetrics {
         for (result, count) in [
             ("passed", stats.calls),
             ("refused", stats.refused_by_policy),
+            ("ended_by_policy", stats.ended_by_policy),
+            ("would_be_refused", stats.would_be_refused),
         ] {
             counter!("vidimus_tls_calls_total", "listener" => listener, "result" => result)
                 .absolute(count);

@@ -17,12 +17,14 @@
 
 use std::fmt;
 use std::future::{Future, poll_fn};
+use std::path::PathBuf;
 use std::pin::{Pin, pin};
 use std::task::Poll;
 
 use tokio_util::sync::CancellationToken;
 
 use crate::material::{MaterialError, MaterialSource, Usage};
+use crate::policy::{PolicyError, PolicyWatch};
 use crate::watch::{MaterialWatch, WatchOptions};
 
 /// What follows files for servers and channels. Nothing is followed until [`Runtime::run`] is polled.
@@ -51,6 +53,21 @@ impl Runtime {
         options: WatchOptions,
     ) -> Result<MaterialWatch, MaterialError> {
         let (watch, driver) = MaterialWatch::start(source, usage, options).await?;
+        self.drive(driver.run(self.stop.clone()));
+        Ok(watch)
+    }
+
+    /// Reads a policy file and the bundles it names, and will follow them.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with them: a process starts with a good policy or not at all.
+    pub async fn policy(
+        &mut self,
+        path: impl Into<PathBuf>,
+        options: WatchOptions,
+    ) -> Result<PolicyWatch, PolicyError> {
+        let (watch, driver) = PolicyWatch::start(path, options).await?;
         self.drive(driver.run(self.stop.clone()));
         Ok(watch)
     }

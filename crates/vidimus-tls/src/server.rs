@@ -17,7 +17,7 @@
 //! let files = MaterialFiles::in_dir("/etc/example/tls"); // tls.crt, tls.key, ca.crt
 //! let material = runtime.material(files, Usage::Server, WatchOptions::default()).await?;
 //! let server = Server::builder(Security::mutual(material))
-//!     .allow_list(AllowList::parse("manager.example"))
+//!     .allow_list(AllowList::parse("manager.example")?)
 //!     .build();
 //! let listener = tokio::net::TcpListener::bind("0.0.0.0:9443").await?;
 //! let stop = CancellationToken::new(); // cancel it to drain
@@ -33,6 +33,7 @@ mod drive;
 mod ending;
 mod failure;
 mod handshake;
+mod leash;
 mod limits;
 mod linger;
 mod listener;
@@ -47,6 +48,7 @@ mod service;
 mod shrink;
 mod socket;
 mod stats;
+mod verdict;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -76,7 +78,7 @@ use crate::config::{ClientAuth, Protocols};
 use crate::events::{DrainCause, Events};
 use crate::identity::Fingerprint;
 use crate::peers::{Peers, Without};
-use crate::policy::AllowList;
+use crate::policy::{AllowList, PolicyWatch};
 use crate::posture::ExplicitOptOut;
 use crate::watch::MaterialWatch;
 
@@ -95,7 +97,7 @@ pub enum Security {
         /// How client certificates are decided about.
         clients: ClientAuth,
     },
-    /// Nothing, because the operator said so. No allow-list applies: there is nobody to apply it to.
+    /// Nothing, because the operator said so. No policy applies: there is nobody to apply it to.
     Plaintext(ExplicitOptOut),
     /// A UNIX socket and the kernel's word about who is at its other end.
     Local(LocalPeers),
@@ -129,7 +131,7 @@ pub struct Server(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     security: Security,
-    allow_list: AllowList,
+    policy: PolicyWatch,
     limits: Limits,
     protocols: Protocols,
     clock: Clock,
@@ -143,7 +145,7 @@ struct Inner {
 #[derive(Debug)]
 pub struct ServerBuilder {
     security: Security,
-    allow_list: AllowList,
+    policy: PolicyWatch,
     limits: Limits,
     protocols: Protocols,
     clock: Clock,
@@ -151,10 +153,17 @@ pub struct ServerBuilder {
 }
 
 impl ServerBuilder {
-    /// Lets only these peers call. Applies to mutual TLS.
+    /// Lets only these peers call: the short form of [`Self::policy`].
     #[must_use]
-    pub fn allow_list(mut self, list: AllowList) -> Self {
-        self.allow_list = list;
+    pub fn allow_list(self, list: AllowList) -> Self {
+        self.policy(PolicyWatch::fixed(list))
+    }
+
+    /// Who may call what, now and later. Applies to mutual TLS and, with `uid:` and `gid:` entries or rules per method, to
+    /// UNIX sockets, on top of [`LocalPeers`]. Without it every verified peer may call everything.
+    #[must_use]
+    pub fn policy(mut self, policy: PolicyWatch) -> Self {
+        self.policy = policy;
         self
     }
 
@@ -189,9 +198,16 @@ impl ServerBuilder {
     /// The server.
     #[must_use]
     pub fn build(self) -> Server {
+        let policy = self.policy.current();
+        if matches!(self.security, Security::Plaintext(_)) && policy.restricts() {
+            tracing::warn!(
+                audit = true,
+                "a policy is set and NOT applied: in plaintext there is nobody to apply it to"
+            );
+        }
         Server(Arc::new(Inner {
             security: self.security,
-            allow_list: self.allow_list,
+            policy: self.policy,
             limits: self.limits,
             protocols: self.protocols,
             clock: self.clock,
@@ -209,7 +225,7 @@ impl Server {
     pub fn builder(security: Security) -> ServerBuilder {
         ServerBuilder {
             security,
-            allow_list: AllowList::default(),
+            policy: PolicyWatch::default(),
             limits: Limits::default(),
             protocols: Protocols::default(),
             clock: Clock::system(),
@@ -311,10 +327,10 @@ impl Server {
         self.0.counters.snapshot(self.0.registry.len())
     }
 
-    /// The allow-list in force.
+    /// Who may call what.
     #[must_use]
-    pub fn allow_list(&self) -> &AllowList {
-        &self.0.allow_list
+    pub fn policy(&self) -> &PolicyWatch {
+        &self.0.policy
     }
 
     /// How connections are protected.

@@ -24,7 +24,7 @@ mod slot;
 pub(crate) use client::RootClientVerifier;
 #[cfg(feature = "tonic")]
 pub(crate) use danger::UnverifiedServer;
-pub use judge::{Judge, judge};
+pub use judge::{Judge, JudgeError, judge, judge_client_pem};
 pub use path::{Purpose, VerifiedChain};
 pub(crate) use path::{check_name as name, since_epoch, verify as path_to_root};
 pub use pinned::PinnedClientVerifier;

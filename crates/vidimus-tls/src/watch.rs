@@ -17,6 +17,8 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 pub use driver::MaterialDriver;
+pub(crate) use notice::Notices;
+pub(crate) use settle::{blocking, settle};
 pub use status::{MaterialStatus, UnitStatus};
 
 use crate::clock::Clock;

@@ -93,6 +93,9 @@ pub(crate) enum Command {
     /// Makes and runs a CA node.
     #[command(subcommand)]
     Node(command::node::NodeCommand),
+    /// Checks policy files: who may call which method.
+    #[command(subcommand)]
+    Policy(command::policy::PolicyCommand),
     /// Runs a provider and checks one.
     #[command(subcommand)]
     Provider(command::provider::ProviderCommand),

@@ -6,6 +6,7 @@ pub(crate) mod config;
 pub(crate) mod generate;
 pub(crate) mod identity;
 pub(crate) mod node;
+pub(crate) mod policy;
 pub(crate) mod provider;
 pub(crate) mod quickstart;
 pub(crate) mod status;
@@ -27,6 +28,7 @@ impl Command {
             Self::Identity(command) => command.run().await,
             Self::Man(args) => args.run(),
             Self::Node(command) => Box::pin(command.run()).await,
+            Self::Policy(command) => command.run(),
             Self::Provider(command) => Box::pin(command.run()).await,
             Self::Quickstart(args) => Box::pin(args.run()).await,
             Self::Status(args) => args.run().await,
@@ -47,6 +49,7 @@ impl Command {
             | Self::Identity(_)
             | Self::Man(_)
             | Self::Node(_)
+            | Self::Policy(_)
             | Self::Provider(_)
             | Self::Quickstart(_)
             | Self::Status(_)

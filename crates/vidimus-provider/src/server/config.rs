@@ -8,7 +8,11 @@ use std::{
 };
 
 use vidimus_daemon::telemetry::PrometheusHandle;
-use vidimus_tls::{policy::AllowList, server::Limits, watch::WatchOptions};
+use vidimus_tls::{
+    policy::{AllowList, AllowListError},
+    server::Limits,
+    watch::WatchOptions,
+};
 
 use crate::{memory::MemoryConfig, posture};
 
@@ -29,6 +33,8 @@ pub struct Config {
     pub insecure: Option<OsString>,
     /// Who may call.
     pub allowed_sans: AllowList,
+    /// A policy file, followed while the provider runs, in place of `allowed_sans`.
+    pub policy: Option<PathBuf>,
     /// Where `provider.v1` listens; port 0 takes a free one.
     pub grpc: SocketAddr,
     /// Where the health pages listen, without TLS; port 0 takes a free one.
@@ -56,6 +62,7 @@ impl Default for Config {
             tls_directory: PathBuf::from(posture::TLS_DIRECTORY),
             insecure: None,
             allowed_sans: AllowList::default(),
+            policy: None,
             grpc: every(GRPC_PORT),
             health: every(HEALTH_PORT),
             admin: None,
@@ -73,15 +80,20 @@ impl Config {
     /// The defaults, with VirtRigaud's two variables as `variable` finds them.
     ///
     /// `std::env::var_os` in a program, a map in a test.
-    #[must_use]
-    pub fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// A typed entry of the allow-list that is malformed.
+    pub fn from_variables(
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, AllowListError> {
         let allowed = variable(posture::ALLOWED_SANS_VARIABLE).unwrap_or_default();
-        Self {
+        Ok(Self {
             insecure: variable(posture::INSECURE_VARIABLE),
             // an entry that is no text can match no name, and stays in the list as one that doesn't
-            allowed_sans: AllowList::parse(&allowed.to_string_lossy()),
+            allowed_sans: AllowList::parse(&allowed.to_string_lossy())?,
             ..Self::default()
-        }
+        })
     }
 }
 

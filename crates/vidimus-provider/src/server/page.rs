@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use serde::Serialize;
 use vidimus_tls::{
+    policy::PolicyStatus,
     posture::PlaintextAlarm,
     server::{ConnectionInfo, Security, Server, ServerStats},
     watch::MaterialStatus,
@@ -24,6 +25,8 @@ pub struct TlsPage {
     pub material: Option<MaterialStatus>,
     /// The names that may call; empty lets every certificate of the CA call.
     pub allowed_sans: Vec<String>,
+    /// The policy's generation, mode and how its reloads went.
+    pub policy: PolicyStatus,
     /// True if TLS files have appeared under plaintext: a restart would use them.
     pub material_waiting: bool,
     /// Each connection with its peer, the generation it was accepted under and the root that its
@@ -57,12 +60,14 @@ impl StatusHandle {
     /// The state of this moment.
     #[must_use]
     pub fn page(&self) -> TlsPage {
+        let policy = self.server.policy().current();
         TlsPage {
             posture: self.server.security().name(),
             serving: self.serving.is_serving(),
             addresses: self.addresses,
             material: self.material(),
-            allowed_sans: self.server.allow_list().entries().to_vec(),
+            allowed_sans: policy.allow_list().entries().map(str::to_owned).collect(),
+            policy: self.server.policy().status(),
             material_waiting: self.alarm.as_ref().is_some_and(PlaintextAlarm::is_raised),
             connections: self.server.connections(),
             counters: self.server.stats(),

@@ -191,7 +191,7 @@ pub(crate) async fn validate(manager: &Manager) -> Result<pb::ValidateResponse, 
 }
 
 pub(crate) fn allow(list: &str) -> AllowList {
-    AllowList::parse(list)
+    AllowList::parse(list).expect("a list")
 }
 
 /// `GET path` over any stream: the status and the body.

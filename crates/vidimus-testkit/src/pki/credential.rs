@@ -21,7 +21,9 @@ impl fmt::Debug for Credential {
 }
 
 impl Credential {
-    pub(super) fn new(chain: Vec<Vec<u8>>, key: &rcgen::KeyPair) -> Self {
+    /// A chain that the test made itself, leaf first.
+    #[must_use]
+    pub fn new(chain: Vec<Vec<u8>>, key: &rcgen::KeyPair) -> Self {
         Self {
             chain,
             key_pem: key.serialize_pem(),

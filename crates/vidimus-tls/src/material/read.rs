@@ -43,6 +43,18 @@ impl Content {
         let absent = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
         self.0.as_ref().is_err_and(absent)
     }
+
+    /// Reads a file of at most `max` bytes.
+    pub(crate) fn read(path: &Path, max: u64) -> Self {
+        Self(read_bounded(path, max))
+    }
+
+    pub(crate) fn bytes(&self) -> io::Result<&[u8]> {
+        match &self.0 {
+            Ok(bytes) => Ok(bytes),
+            Err(error) => Err(copy_of(error)),
+        }
+    }
 }
 
 impl PartialEq for Content {

@@ -1,87 +1,96 @@
-//! The allow-list as a tower layer, for services that are not served by [`crate::server::Server`], which applies the list
-//! by itself.
+//! The policy as a tower layer, for services that are not served by [`crate::server::Server`], which applies it by itself.
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::{Request, Response, header};
 use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
-use super::{AllowList, log_refusal, respond};
+use super::{PolicyWatch, Refused, respond};
 use crate::identity::PeerIdentity;
 
 /// Refuses calls by the [`PeerIdentity`] in their extensions: unary, client-, server- and bidirectional streaming alike.
+///
+/// Each call is judged when it begins. A policy that becomes stricter ends no call here, and no connection: only
+/// [`crate::server::Server`] knows those.
 #[derive(Clone, Debug)]
-pub struct AllowListLayer(Arc<AllowList>);
+pub struct PolicyLayer(PolicyWatch);
 
-impl AllowListLayer {
-    /// Applies this list.
+impl PolicyLayer {
+    /// Applies this policy, an [`super::AllowList`] for one.
     #[must_use]
-    pub fn new(list: AllowList) -> Self {
-        Self(Arc::new(list))
+    pub fn new(policy: impl Into<PolicyWatch>) -> Self {
+        Self(policy.into())
     }
 }
 
-impl<S> Layer<S> for AllowListLayer {
-    type Service = AllowListService<S>;
+impl<S> Layer<S> for PolicyLayer {
+    type Service = PolicyService<S>;
 
     fn layer(&self, inner: S) -> Self::Service {
-        AllowListService {
+        PolicyService {
             inner,
-            list: Arc::clone(&self.0),
+            policy: self.0.clone(),
         }
     }
 }
 
-/// A service behind an allow-list.
+/// A service behind a policy.
 #[derive(Clone, Debug)]
-pub struct AllowListService<S> {
+pub struct PolicyService<S> {
     inner: S,
-    list: Arc<AllowList>,
+    policy: PolicyWatch,
 }
 
-impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for AllowListService<S>
+impl<S, ReqBody, ResBody> Service<Request<ReqBody>> for PolicyService<S>
 where
     S: Service<Request<ReqBody>, Response = Response<ResBody>>,
     ResBody: Default,
 {
     type Response = Response<ResBody>;
     type Error = S::Error;
-    type Future = AllowListFuture<S::Future, ResBody>;
+    type Future = PolicyFuture<S::Future, ResBody>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner.poll_ready(context)
     }
 
     fn call(&mut self, request: Request<ReqBody>) -> Self::Future {
+        let policy = self.policy.current();
         let peer = request.extensions().get::<PeerIdentity>();
-        match self.list.check(peer) {
-            Ok(()) => {
-                let future = self.inner.call(request);
-                AllowListFuture {
-                    state: State::Passed { future },
-                }
-            }
-            Err(refusal) => {
-                log_refusal(refusal, peer, "", request.uri().path(), &self.list);
+        let path = request.uri().path();
+        if let Err(refusal) = policy.check(peer, path) {
+            let refused = Refused {
+                refusal,
+                peer,
+                remote: "",
+                path,
+                policy: &policy,
+            };
+            refused.log();
+            if policy.enforces(refusal) {
                 let response = respond(refusal, request.headers().get(header::CONTENT_TYPE));
-                AllowListFuture {
+                return PolicyFuture {
                     state: State::Refused {
                         response: Some(response),
                     },
-                }
+                };
             }
+        }
+        PolicyFuture {
+            state: State::Passed {
+                future: self.inner.call(request),
+            },
         }
     }
 }
 
 pin_project! {
-    /// The response of an [`AllowListService`].
+    /// The response of an [`PolicyService`].
     #[derive(Debug)]
-    pub struct AllowListFuture<F, B> {
+    pub struct PolicyFuture<F, B> {
         #[pin]
         state: State<F, B>,
     }
@@ -101,7 +110,7 @@ pin_project! {
     }
 }
 
-impl<F, B, E> Future for AllowListFuture<F, B>
+impl<F, B, E> Future for PolicyFuture<F, B>
 where
     F: Future<Output = Result<Response<B>, E>>,
 {

@@ -3,10 +3,10 @@
 
 use std::fmt::Write as _;
 
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 
-use super::AllowList;
-use crate::identity::PeerIdentity;
+use super::Policy;
+use crate::identity::{CertificateIdentity, PeerIdentity};
 
 /// Why a call was refused before it reached its handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,6 +18,12 @@ pub enum PolicyRefusal {
     /// The certificate was verified but is not on the allow-list.
     #[error("client certificate is not on the configured allow-list")]
     NotAllowed,
+    /// The peer may call, but not this method.
+    #[error("caller is not permitted to call this method")]
+    MethodNotAllowed,
+    /// The peer of a UNIX socket runs as a user that is not on the allow-list.
+    #[error("local user is not on the configured allow-list")]
+    UserNotAllowed,
     /// The certificate was accepted once and no longer is; the connection is ending.
     #[error("client certificate is no longer trusted")]
     Withdrawn,
@@ -35,14 +41,16 @@ impl PolicyRefusal {
     fn code(self) -> i32 {
         match self {
             Self::Unauthenticated(_) | Self::Withdrawn => 16,
-            Self::NotAllowed => 7,
+            Self::NotAllowed | Self::MethodNotAllowed | Self::UserNotAllowed => 7,
         }
     }
 
     fn http_status(self) -> StatusCode {
         match self {
             Self::Unauthenticated(_) | Self::Withdrawn => StatusCode::UNAUTHORIZED,
-            Self::NotAllowed => StatusCode::FORBIDDEN,
+            Self::NotAllowed | Self::MethodNotAllowed | Self::UserNotAllowed => {
+                StatusCode::FORBIDDEN
+            }
         }
     }
 }
@@ -52,22 +60,33 @@ pub(crate) fn respond<B: Default>(
     refusal: PolicyRefusal,
     content_type: Option<&HeaderValue>,
 ) -> Response<B> {
-    let is_grpc = content_type.is_some_and(|v| v.as_bytes().starts_with(b"application/grpc"));
     let mut response = Response::new(B::default());
-    if is_grpc {
+    if is_grpc(content_type) {
         let headers = response.headers_mut();
+        *headers = trailers(refusal);
         headers.insert(
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/grpc"),
         );
-        headers.insert("grpc-status", HeaderValue::from(refusal.code()));
-        headers.insert("grpc-message", message(&refusal.to_string()));
         return response;
     }
     *response.status_mut() = refusal.http_status();
     let zero = HeaderValue::from_static("0");
     response.headers_mut().insert(header::CONTENT_LENGTH, zero);
     response
+}
+
+/// Whether a request with this content type is a gRPC call.
+pub(crate) fn is_grpc(content_type: Option<&HeaderValue>) -> bool {
+    content_type.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+}
+
+/// The status of a refused call as gRPC trailers.
+pub(crate) fn trailers(refusal: PolicyRefusal) -> HeaderMap {
+    let mut trailers = HeaderMap::with_capacity(3);
+    trailers.insert("grpc-status", HeaderValue::from(refusal.code()));
+    trailers.insert("grpc-message", message(&refusal.to_string()));
+    trailers
 }
 
 /// A status message as a header: what isn't printable ASCII, and the percent sign, become %XX ("gRPC over HTTP/2", Responses).
@@ -86,26 +105,47 @@ fn message(text: &str) -> HeaderValue {
     HeaderValue::from_str(&encoded).unwrap_or_else(|_| HeaderValue::from_static(""))
 }
 
-/// Logs a refusal with everything that the caller is not told.
-pub(crate) fn log_refusal(
-    refusal: PolicyRefusal,
-    peer: Option<&PeerIdentity>,
-    remote: &str,
-    path: &str,
-    list: &AllowList,
-) {
-    let identity = peer.and_then(PeerIdentity::certificate);
-    tracing::warn!(
-        audit = true,
-        remote,
-        path,
-        presented_cn = identity.and_then(|i| i.common_name()).unwrap_or_default(),
-        presented_dns = identity.map(|i| i.dns_names().join(", ")).unwrap_or_default(),
-        presented_uri = identity.map(|i| i.uri_names().join(", ")).unwrap_or_default(),
-        allowed = %list,
-        reason = %refusal,
-        "call refused"
-    );
+/// A call that the policy doesn't permit, with everything that the caller is not told.
+pub(crate) struct Refused<'a> {
+    pub(crate) refusal: PolicyRefusal,
+    pub(crate) peer: Option<&'a PeerIdentity>,
+    pub(crate) remote: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) policy: &'a Policy,
+}
+
+impl Refused<'_> {
+    /// Logs it, or that it would have been refused.
+    pub(crate) fn log(&self) {
+        let identity = self.peer.and_then(PeerIdentity::certificate);
+        let names = |of: fn(&CertificateIdentity) -> &[String]| {
+            identity.map(|i| of(i).join(", ")).unwrap_or_default()
+        };
+        let user = match self.peer {
+            Some(PeerIdentity::Unix(peer)) => format!("uid={} gid={}", peer.uid, peer.gid),
+            _ => String::new(),
+        };
+        let told = if self.policy.enforces(self.refusal) {
+            "call refused"
+        } else {
+            "call WOULD BE refused, if the policy were enforced"
+        };
+        tracing::warn!(
+            audit = true,
+            remote = self.remote,
+            path = self.path,
+            presented_cn = identity.and_then(|i| i.common_name()).unwrap_or_default(),
+            presented_dns = names(CertificateIdentity::dns_names),
+            presented_uri = names(CertificateIdentity::uri_names),
+            presented_ip = identity
+                .map(|i| i.ip_addresses().iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
+                .unwrap_or_default(),
+            presented_user = user,
+            allowed = self.policy.allowed_for(self.refusal, self.path),
+            reason = %self.refusal,
+            "{told}"
+        );
+    }
 }
 
 #[cfg(test)]
@@ -118,6 +158,8 @@ mod tests {
         for refusal in [
             PolicyRefusal::Unauthenticated("the connection's peer is unknown"),
             PolicyRefusal::NotAllowed,
+            PolicyRefusal::MethodNotAllowed,
+            PolicyRefusal::UserNotAllowed,
             PolicyRefusal::Withdrawn,
         ] {
             let grpc = HeaderValue::from_static("application/grpc+proto");

@@ -17,6 +17,7 @@ use super::listener::{Arrival, Listener};
 use super::log_limit::LogLimit;
 use super::pending::Pending;
 use super::shrink::{Follower, expire, sweep};
+use super::verdict::tighten;
 use super::{Inner, Security};
 
 /// Refused peers that are read at the same time, so that they see the alert.
@@ -58,6 +59,7 @@ pub(super) async fn serve<S: Serve>(
         return Err(ServeError::LocalOverTcp);
     }
     let mut roots = Follower::of(&server.security);
+    let mut policies = server.policy.subscribe();
     let shared = Arc::new(share(&server));
     let mut connections = JoinSet::new();
     let mut backoff = Backoff::default();
@@ -69,6 +71,8 @@ pub(super) async fn serve<S: Serve>(
             () = shutdown.cancelled() => break,
             _ = expiry.tick() => expire(&server),
             material = roots.changed() => sweep(&server, &material),
+            // The sender is in the server's own watch, which outlives this loop.
+            _ = policies.changed() => tighten(&server),
             Some(ended) = connections.join_next(), if !connections.is_empty() => log_panic(ended),
             accepted = accept(&listener, backoff.until) => match accepted {
                 Ok(arrival) => {

@@ -17,7 +17,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use super::connection::{Serve, Shared};
 use super::ending::{Ending, Step};
 use super::registry::{ConnectionId, Entry};
-use super::service::{report, verdict};
+use super::verdict::report;
 use crate::config::Protocol;
 use crate::identity::PeerIdentity;
 
@@ -193,11 +193,15 @@ where
     ) where
         IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
-        if let Err(refusal) = verdict(&shared.server, entry) {
+        let verdict = entry.verdict(&shared.server);
+        // There is no method here, so with rules per method nothing is permitted but what a rule for everything permits.
+        if let Err(refusal) = verdict.permit("") {
             report(&shared.server, entry, refusal, "");
-            let mut io = io;
-            let _said = timeout(GOODBYE, io.shutdown()).await;
-            return;
+            if verdict.enforces(refusal) {
+                let mut io = io;
+                let _said = timeout(GOODBYE, io.shutdown()).await;
+                return;
+            }
         }
         let cell = Arc::new(Cell {
             state: Mutex::new(State {
@@ -213,7 +217,7 @@ where
                 cell: Arc::clone(&cell),
                 _gone: gone.clone().drop_guard(),
             },
-            peer: entry.peer.clone(),
+            peer: verdict.peer.clone(),
             id: entry.id,
             remote: entry.address,
             protocol,

@@ -6,9 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime};
 
+use arc_swap::ArcSwapOption;
 use serde::Serialize;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
+use super::verdict::Verdict;
 use crate::clock::{serialize_optional_time, serialize_time};
 use crate::identity::{Fingerprint, PeerIdentity};
 use crate::verify::VerifiedChain;
@@ -69,6 +71,12 @@ pub(super) struct Entry {
     pub(super) activity: AtomicU64,
     withdrawn: AtomicBool,
     control: watch::Sender<Control>,
+    /// What the policy said last; the wrong answer if policy or epoch moved on meanwhile.
+    pub(super) verdict: ArcSwapOption<Verdict>,
+    /// Grows whenever the peer is trusted by another path.
+    pub(super) epoch: AtomicU64,
+    /// Told when there is another policy, for the calls that are running.
+    pub(super) policy_changed: Arc<Notify>,
 }
 
 /// What a connection is trusted by at present; changes when it is judged again.
@@ -131,6 +139,8 @@ impl Entry {
         standing.generation = generation;
         if anew.is_some() {
             standing.chain = anew;
+            drop(standing);
+            self.epoch.fetch_add(1, Ordering::Release);
         }
     }
 
@@ -225,6 +235,9 @@ impl Registry {
             activity: AtomicU64::new(0),
             withdrawn: AtomicBool::new(false),
             control: watch::Sender::new(Control::default()),
+            verdict: ArcSwapOption::empty(),
+            epoch: AtomicU64::new(0),
+            policy_changed: Arc::default(),
         });
         self.lock().insert(id, Arc::clone(&entry));
         Registration {

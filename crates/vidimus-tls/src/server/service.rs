@@ -7,7 +7,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
-use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, Version, header};
@@ -18,9 +17,11 @@ use pin_project_lite::pin_project;
 use tower::Service;
 use tower::util::Oneshot;
 
+use super::leash::Leash;
 use super::registry::Entry;
-use super::{BoxError, Inner, Security};
-use crate::policy::{PolicyRefusal, log_refusal, respond};
+use super::verdict::{Verdict, report};
+use super::{BoxError, Inner};
+use crate::policy::{PolicyRefusal, is_grpc, respond, trailers};
 
 /// The client's address, in the extensions of every request that came over TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,52 +33,31 @@ pub(super) struct PeerService<S> {
     inner: S,
     server: Arc<Inner>,
     entry: Arc<Entry>,
-    /// Decided once: neither the peer nor the list changes while the connection lives.
-    verdict: Result<(), PolicyRefusal>,
 }
 
 impl<S> PeerService<S> {
     pub(super) fn new(inner: S, server: Arc<Inner>, entry: Arc<Entry>) -> Self {
-        let verdict = verdict(&server, &entry);
         Self {
             inner,
             server,
             entry,
-            verdict,
         }
     }
 
-    fn refusal(&self) -> Option<PolicyRefusal> {
+    /// Why a call is refused. What a policy that only reports doesn't permit passes, but not unnoticed.
+    fn refusal(&self, verdict: &Verdict, path: &str) -> Option<PolicyRefusal> {
+        let refusal = verdict.permit(path).err();
+        if let Some(refusal) = refusal {
+            report(&self.server, &self.entry, refusal, path);
+            if verdict.enforces(refusal) {
+                return Some(refusal);
+            }
+        }
         if self.entry.is_withdrawn() {
+            report(&self.server, &self.entry, PolicyRefusal::Withdrawn, path);
             return Some(PolicyRefusal::Withdrawn);
         }
-        self.verdict.err()
-    }
-}
-
-/// What the allow-list says of a connection's peer.
-pub(super) fn verdict(server: &Inner, entry: &Entry) -> Result<(), PolicyRefusal> {
-    match &server.security {
-        Security::Mutual { .. } => server.allow_list.check(Some(&entry.peer)),
-        Security::Plaintext(_) | Security::Local(_) => Ok(()),
-    }
-}
-
-/// Counts, reports and logs a refused call; for a whole connection `path` is empty.
-pub(super) fn report(server: &Inner, entry: &Entry, refusal: PolicyRefusal, path: &str) {
-    server.counters.refused_by_policy.add();
-    server.report_call_refused(entry, path, &refusal);
-    if let Some(suppressed) = server.refusal_log.permit(Instant::now()) {
-        if suppressed > 0 {
-            tracing::warn!(suppressed, "refused calls were not logged one by one");
-        }
-        log_refusal(
-            refusal,
-            Some(&entry.peer),
-            &entry.remote,
-            path,
-            &server.allow_list,
-        );
+        None
     }
 }
 
@@ -93,15 +73,15 @@ where
     type Future = PeerFuture<S, B>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        if let Some(refusal) = self.refusal() {
-            report(&self.server, &self.entry, refusal, request.uri().path());
+        let verdict = self.entry.verdict(&self.server);
+        let content_type = request.headers().get(header::CONTENT_TYPE);
+        if let Some(refusal) = self.refusal(&verdict, request.uri().path()) {
             if refusal == PolicyRefusal::Withdrawn && request.version() == Version::HTTP_2 {
                 // A client that has other material by now sends it again over a connection of its own.
                 return PeerFuture::NotProcessed;
             }
-            let content_type = request.headers().get(header::CONTENT_TYPE);
             let mut response = respond(refusal, content_type);
-            if refusal == PolicyRefusal::Withdrawn {
+            if self.entry.is_withdrawn() && request.version() < Version::HTTP_2 {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }
@@ -110,8 +90,10 @@ where
             };
         }
         self.server.counters.calls.add();
+        let grpc = is_grpc(content_type);
+        let leash = Leash::new(&self.server, &self.entry, &request, verdict.generation());
         let extensions = request.extensions_mut();
-        extensions.insert(self.entry.peer.clone());
+        extensions.insert(verdict.peer.clone());
         extensions.insert(self.entry.id);
         if let Some(address) = self.entry.address {
             extensions.insert(RemoteAddr(address));
@@ -125,6 +107,8 @@ where
         PeerFuture::Passed {
             future: Oneshot::new(self.inner.clone(), request),
             call: Some(Call::begin(&self.entry)),
+            leash,
+            grpc,
         }
     }
 }
@@ -137,6 +121,9 @@ pin_project! {
             #[pin]
             future: Oneshot<S, Request<Incoming>>,
             call: Option<Call>,
+            #[pin]
+            leash: Option<Leash>,
+            grpc: bool,
         },
         Refused {
             response: Option<Response<B>>,
@@ -150,24 +137,53 @@ impl<S, B> Future for PeerFuture<S, B>
 where
     S: Service<Request<Incoming>, Response = Response<B>>,
     S::Error: Into<BoxError>,
+    B: Default,
 {
     type Output = Result<Response<CountedBody<B>>, BoxError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let (response, call) = match self.project() {
-            Projected::Passed { future, call } => {
-                let response = ready!(future.poll(context)).map_err(Into::into)?;
-                (response, call.take())
-            }
+        let this = self.project();
+        let (future, call, mut leash, grpc) = match this {
+            Projected::Passed {
+                future,
+                call,
+                leash,
+                grpc,
+            } => (future, call, leash, *grpc),
             Projected::NotProcessed => {
                 return Poll::Ready(Err(h2::Error::from(h2::Reason::REFUSED_STREAM).into()));
             }
-            Projected::Refused { response } => match response.take() {
-                Some(response) => (response, None),
-                None => return Poll::Pending,
-            },
+            Projected::Refused { response } => {
+                return match response.take() {
+                    Some(response) => Poll::Ready(Ok(response.map(CountedBody::uncounted))),
+                    None => Poll::Pending,
+                };
+            }
         };
-        Poll::Ready(Ok(response.map(|body| CountedBody { body, _call: call })))
+        let refused = leash.as_mut().as_pin_mut().and_then(Leash::refusal);
+        if refused.is_none()
+            && let Poll::Ready(response) = future.poll(context).map_err(Into::into)?
+        {
+            let (call, leash) = (
+                call.take(),
+                leash.as_ref().get_ref().as_ref().map(Leash::renewed),
+            );
+            return Poll::Ready(Ok(response.map(|body| CountedBody {
+                body: Some(body),
+                call,
+                leash,
+                grpc,
+            })));
+        }
+        let refused = match (refused, leash.as_pin_mut()) {
+            (Some(refusal), _) => refusal,
+            (None, Some(leash)) => ready!(leash.poll_refusal(context)),
+            (None, None) => return Poll::Pending,
+        };
+        let grpc = grpc.then_some(HeaderValue::from_static("application/grpc"));
+        Poll::Ready(Ok(
+            respond(refused, grpc.as_ref()).map(CountedBody::uncounted)
+        ))
     }
 }
 
@@ -191,31 +207,74 @@ impl Drop for Call {
 }
 
 pin_project! {
-    /// A response body that counts as a call in flight until it is dropped.
+    /// A response body that counts as a call in flight until it is dropped, and that ends with the call's permission.
     #[derive(Debug)]
     pub(super) struct CountedBody<B> {
+        // `None` once the call was ended.
         #[pin]
-        body: B,
-        _call: Option<Call>,
+        body: Option<B>,
+        call: Option<Call>,
+        #[pin]
+        leash: Option<Leash>,
+        grpc: bool,
     }
 }
 
-impl<B: Body> Body for CountedBody<B> {
+impl<B> CountedBody<B> {
+    fn uncounted(body: B) -> Self {
+        Self {
+            body: Some(body),
+            call: None,
+            leash: None,
+            grpc: false,
+        }
+    }
+}
+
+impl<B> Body for CountedBody<B>
+where
+    B: Body,
+    B::Error: Into<BoxError>,
+{
     type Data = B::Data;
-    type Error = B::Error;
+    type Error = BoxError;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        self.project().body.poll_frame(context)
+        let mut this = self.project();
+        let Some(body) = this.body.as_mut().as_pin_mut() else {
+            return Poll::Ready(None);
+        };
+        let refused = this.leash.as_mut().as_pin_mut().and_then(Leash::refusal);
+        if refused.is_none()
+            && let Poll::Ready(frame) = body.poll_frame(context)
+        {
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        let refused = match (refused, this.leash.as_pin_mut()) {
+            (Some(refusal), _) => refusal,
+            (None, Some(leash)) => ready!(leash.poll_refusal(context)),
+            (None, None) => return Poll::Pending,
+        };
+        // What the handler still had to say is dropped, and the handler notices.
+        this.body.set(None);
+        *this.call = None;
+        Poll::Ready(Some(if *this.grpc {
+            Ok(Frame::trailers(trailers(refused)))
+        } else {
+            Err(refused.into())
+        }))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body
+            .as_ref()
+            .map_or_else(|| SizeHint::with_exact(0), Body::size_hint)
     }
 }

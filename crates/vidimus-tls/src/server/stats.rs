@@ -17,11 +17,15 @@ pub struct ServerStats {
     pub handshakes_failed: u64,
     /// The failed ones by reason.
     pub failures: BTreeMap<&'static str, u64>,
-    /// Calls refused by the allow-list or for want of a verified peer.
+    /// Calls refused by the policy or for want of a verified peer.
     pub refused_by_policy: u64,
+    /// Calls that a policy which only reports would have refused.
+    pub would_be_refused: u64,
+    /// Calls that were running when a new policy ended them; they are among the refused ones too.
+    pub ended_by_policy: u64,
     /// Calls that reached the service.
     pub calls: u64,
-    /// Connections ended because their peer's root left the bundle.
+    /// Connections ended because their peer is no longer trusted or allowed.
     pub withdrawn: u64,
     /// Connections asked to end because their peer's certificate expired.
     pub expired: u64,
@@ -40,6 +44,8 @@ pub(super) struct Counters {
     pub(super) accepted: Counter,
     pub(super) handshakes_ok: Counter,
     pub(super) refused_by_policy: Counter,
+    pub(super) would_be_refused: Counter,
+    pub(super) ended_by_policy: Counter,
     pub(super) calls: Counter,
     pub(super) withdrawn: Counter,
     pub(super) expired: Counter,
@@ -77,6 +83,8 @@ impl Counters {
             handshakes_failed: failures.values().sum(),
             failures: failures.clone(),
             refused_by_policy: self.refused_by_policy.value(),
+            would_be_refused: self.would_be_refused.value(),
+            ended_by_policy: self.ended_by_policy.value(),
             calls: self.calls.value(),
             withdrawn: self.withdrawn.value(),
             expired: self.expired.value(),

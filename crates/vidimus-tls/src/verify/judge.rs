@@ -6,10 +6,12 @@ use std::time::SystemTime;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::server::danger::ClientCertVerifier as _;
 use rustls_pki_types::{CertificateDer, ServerName};
+use vidimus_x509::pem;
 
 use super::path::{since_epoch, unreadable};
 use super::{HandshakeSlot, Refusal, RootClientVerifier, RootServerVerifier, VerifiedChain};
-use crate::material::Trust;
+use crate::identity::CertificateIdentity;
+use crate::material::{Trust, TrustError};
 
 /// Which side of a connection judges.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +59,38 @@ pub fn judge(
         // rustls would refuse too: nothing is served under a slot that was left empty.
         (_, _, None) => Err(unreadable(1, "the verifier left no result")),
     }
+}
+
+/// Why a client's certificate in a file would not be accepted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JudgeError {
+    /// What the client would present cannot be read.
+    #[error("read the client's certificates")]
+    Presented(#[source] pem::PemError),
+    /// A server would refuse it.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The roots are not usable.
+    #[error("read the roots")]
+    Roots(#[from] TrustError),
+}
+
+/// Judges a client's certificate and the intermediates above it, PEM, under these roots, PEM, as an acceptor would at `now`.
+///
+/// # Errors
+///
+/// What cannot be read, or why a connection would be refused.
+pub fn judge_client_pem(
+    roots: &[u8],
+    presented: &[u8],
+    now: SystemTime,
+) -> Result<Arc<CertificateIdentity>, JudgeError> {
+    let trust = Arc::new(Trust::from_pem(roots, now)?);
+    let ders = pem::certificates(presented).map_err(JudgeError::Presented)?;
+    let presented: Vec<_> = ders.into_iter().map(CertificateDer::from).collect();
+    let chain = judge(Judge::Acceptor, &trust, &presented, now)?;
+    Ok(Arc::clone(chain.identity()))
 }
 
 #[cfg(test)]

@@ -53,6 +53,27 @@ impl Notices {
         notices
     }
 
+    /// Watches these folders instead of those so far.
+    pub(crate) fn follow(&mut self, folders: Vec<PathBuf>) {
+        if let Some(watcher) = self.watcher.as_mut() {
+            let left = self
+                .folders
+                .iter()
+                .filter(|folder| folder.armed.is_some() && !folders.contains(&folder.path));
+            for folder in left {
+                // The watch may be gone with its folder already, which is all we want.
+                let _gone = watcher.unwatch(&folder.path);
+            }
+        }
+        self.folders.retain(|folder| folders.contains(&folder.path));
+        for path in folders {
+            if !self.folders.iter().any(|folder| folder.path == path) {
+                self.folders.push(Folder { path, armed: None });
+            }
+        }
+        self.arm();
+    }
+
     /// Watches every folder that is not watched, or that is no longer the folder that was.
     pub(crate) fn arm(&mut self) {
         let Some(watcher) = self.watcher.as_mut() else {

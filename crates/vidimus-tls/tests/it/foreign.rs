@@ -177,7 +177,7 @@ async fn a_foreign_certificate_with_every_form_of_name_is_read() {
         ("second", false),
     ] {
         assert_eq!(
-            AllowList::parse(list).permits(identity),
+            AllowList::parse(list).expect("a list").permits(identity),
             permitted,
             "{list}"
         );
@@ -206,7 +206,7 @@ async fn an_axum_router_is_served_too() {
             .await
             .expect("good material");
         let server = Server::builder(Security::mutual(watch))
-            .allow_list(AllowList::parse(allow))
+            .allow_list(AllowList::parse(allow).expect("a list"))
             .build();
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0))
             .await

@@ -12,11 +12,11 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use vidimus_testkit::{Pki, wait_until_async};
 use vidimus_tls::config::Protocols;
-use vidimus_tls::policy::AllowList;
+use vidimus_tls::policy::{AllowList, Policy, PolicyWatch};
 use vidimus_tls::server::{Limits, LocalPeers, Security, Server};
 
 use crate::serving::{Serving, whoami};
-use crate::support::{Client, DEADLINE, Running, SERVER, Setup, World, soon};
+use crate::support::{Client, DEADLINE, Running, SERVER, Setup, World, put, soon};
 
 const ASK: &[u8] = b"GET /whoami HTTP/1.1\r\nHost: server.test\r\n\r\n";
 
@@ -121,7 +121,7 @@ async fn the_allow_list_holds_over_http_1_1() {
             |builder| {
                 builder
                     .protocols(Protocols::H2AndHttp1)
-                    .allow_list(AllowList::parse(allow))
+                    .allow_list(AllowList::parse(allow).expect("a list"))
             },
             |server, listener, stop| async move { server.serve(listener, whoami(), stop).await },
         )
@@ -135,6 +135,40 @@ async fn the_allow_list_holds_over_http_1_1() {
             answer.starts_with(&format!("HTTP/1.1 {status}")),
             "{answer}"
         );
+        drop(stream);
+        serving.stop().await;
+    }
+}
+
+/// V17. Rules per method hold for paths over HTTP/1.1.
+#[tokio::test]
+async fn rules_hold_over_http_1_1() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("policy.yaml");
+    for (pattern, status) in [("/whoami", "200 OK"), ("/other/", "403 Forbidden")] {
+        let world = World::new();
+        put(
+            &file,
+            format!("methods: [{{match: {pattern}, allow: [client.test]}}]"),
+        );
+        let policy = Policy::load(&file).expect("a policy");
+        let serving = Serving::start(
+            world.dir.path(),
+            |builder| {
+                builder
+                    .protocols(Protocols::H2AndHttp1)
+                    .policy(PolicyWatch::fixed(policy))
+            },
+            |server, listener, stop| async move { server.serve(listener, whoami(), stop).await },
+        )
+        .await;
+        let client = world.client().alpn(&[b"http/1.1"]);
+        let mut stream = client.connect(serving.address).await.expect("a handshake");
+        stream.write_all(ASK).await.expect("a write");
+        stream.flush().await.expect("a flush");
+        let answer = head(&mut stream).await;
+        let expected = format!("HTTP/1.1 {status}");
+        assert!(answer.starts_with(&expected), "{pattern}: {answer}");
         drop(stream);
         serving.stop().await;
     }

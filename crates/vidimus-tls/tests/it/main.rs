@@ -37,6 +37,14 @@ mod pinned;
 #[cfg(test)]
 mod policy;
 #[cfg(test)]
+mod policy_entries;
+#[cfg(test)]
+mod policy_file;
+#[cfg(test)]
+mod policy_methods;
+#[cfg(test)]
+mod policy_reload;
+#[cfg(test)]
 mod posture;
 #[cfg(test)]
 mod proxy;

@@ -10,10 +10,10 @@ use vidimus_tls::policy::AllowList;
 
 use crate::support::{Client, LogCapture, Running, Setup, World, request, soon};
 
-type Echo = EchoClient<tonic::transport::Channel>;
+pub(crate) type Echo = EchoClient<tonic::transport::Channel>;
 
 /// Makes one call of each kind.
-async fn each_kind(client: &mut Echo) -> [Result<String, Status>; 4] {
+pub(crate) async fn each_kind(client: &mut Echo) -> [Result<String, Status>; 4] {
     let requests = || tokio_stream::iter(["a", "b"].map(request));
     let unary = client
         .unary(request("a"))
@@ -34,7 +34,7 @@ async fn each_kind(client: &mut Echo) -> [Result<String, Status>; 4] {
     [unary, client_stream, server_stream, bidi]
 }
 
-fn counted(message: &str, count: u32) -> vidimus_proto::testkit::v1::EchoRequest {
+pub(crate) fn counted(message: &str, count: u32) -> vidimus_proto::testkit::v1::EchoRequest {
     vidimus_proto::testkit::v1::EchoRequest {
         count,
         ..request(message)
@@ -185,7 +185,7 @@ async fn without_a_verified_peer_it_is_unauthenticated() {
     use http::{Request, Response};
     use tower::{Layer, Service};
     use vidimus_tls::identity::{PeerIdentity, UnixPeer};
-    use vidimus_tls::policy::AllowListLayer;
+    use vidimus_tls::policy::PolicyLayer;
 
     let handler = tower::service_fn(|_: Request<()>| async {
         Ok::<_, std::convert::Infallible>(Response::new(tonic::body::Body::empty()))
@@ -196,7 +196,7 @@ async fn without_a_verified_peer_it_is_unauthenticated() {
         pid: None,
     };
     for list in ["", "somebody"] {
-        let mut service = AllowListLayer::new(AllowList::parse(list)).layer(handler);
+        let mut service = PolicyLayer::new(AllowList::parse(list).expect("a list")).layer(handler);
         for (peer, cause) in [
             (None, "peer is unknown"),
             (Some(PeerIdentity::Unauthenticated), "is not TLS"),

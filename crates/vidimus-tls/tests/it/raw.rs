@@ -94,7 +94,7 @@ async fn a_peer_off_the_allow_list_gets_no_stream() {
     for (allow, greeting) in [("client.test", "hello client.test\n"), ("nobody", "")] {
         let world = World::new();
         let serving = echoing(world.dir.path(), |builder| {
-            builder.allow_list(AllowList::parse(allow))
+            builder.allow_list(AllowList::parse(allow).expect("a list"))
         })
         .await;
         let client = world.client().alpn(&[]);

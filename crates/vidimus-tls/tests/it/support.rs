@@ -28,7 +28,7 @@ use vidimus_tls::clock::Clock;
 use vidimus_tls::events::Events;
 use vidimus_tls::identity::PeerIdentity;
 use vidimus_tls::material::{MaterialFiles, Usage};
-use vidimus_tls::policy::AllowList;
+use vidimus_tls::policy::{AllowList, PolicyDriver, PolicyWatch};
 use vidimus_tls::server::{Drained, Limits, Listener, Security, Server};
 use vidimus_tls::watch::{MaterialWatch, WatchOptions};
 
@@ -59,6 +59,8 @@ pub(crate) struct Running {
 #[derive(Default)]
 pub(crate) struct Setup {
     pub(crate) allow: &'static str,
+    /// In place of `allow`.
+    pub(crate) policy: Option<PolicyWatch>,
     pub(crate) limits: Limits,
     pub(crate) clock: Clock,
     pub(crate) events: Events,
@@ -76,8 +78,12 @@ impl Running {
             let networks = setup.proxies.parse().expect("networks");
             listener = listener.with_proxy_protocol(networks).expect("it is TCP");
         }
+        let policy = setup.policy.unwrap_or_else(|| {
+            let list = AllowList::parse(setup.allow).expect("a list");
+            PolicyWatch::fixed(list)
+        });
         let server = Server::builder(security)
-            .allow_list(AllowList::parse(setup.allow))
+            .policy(policy)
             .limits(setup.limits)
             .clock(setup.clock)
             .events(setup.events)
@@ -122,6 +128,15 @@ impl Running {
             None
         });
         (running, watch)
+    }
+
+    /// Runs a policy's driver until the server stops.
+    pub(crate) fn drive(&mut self, driver: PolicyDriver) {
+        let token = self.shutdown.clone();
+        self.tasks.spawn(async move {
+            driver.run(token).await;
+            None
+        });
     }
 
     /// Begins the shutdown and waits for its end.

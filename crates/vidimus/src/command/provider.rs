@@ -58,7 +58,8 @@ impl ProviderCommand {
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     VIRTRIGAUD_PROVIDER_ALLOWED_SANS=manager.example vidimus provider run --tls-dir ./tls\n\n\
-    Variables: VIRTRIGAUD_PROVIDER_ALLOWED_SANS, who may call, names with commas between; \
+    Variables: VIRTRIGAUD_PROVIDER_ALLOWED_SANS, who may call, entries with commas between, \
+    unless --policy says so; \
     VIRTRIGAUD_PROVIDER_INSECURE=true, plaintext where there are no TLS files. Without TLS files and without that word \
     it does not start.")]
 pub(crate) struct RunArgs {
@@ -77,6 +78,10 @@ pub(crate) struct RunArgs {
     /// The folder with `tls.crt`, `tls.key` and `ca.crt`.
     #[arg(long, value_name = "DIR", default_value = posture::TLS_DIRECTORY)]
     tls_dir: PathBuf,
+
+    /// A policy file: who may call which method. Followed while the provider runs.
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
 
     /// Serves status pages on this UNIX socket.
     #[arg(long, value_name = "PATH")]
@@ -125,7 +130,7 @@ enum ExpiredPeersArg {
 
 impl RunArgs {
     async fn run(self) -> anyhow::Result<()> {
-        let defaults = Config::from_variables(|name| std::env::var_os(name));
+        let defaults = Config::from_variables(|name| std::env::var_os(name))?;
         let age = Duration::from_secs(self.max_connection_age);
         let config = Config {
             metrics: Some(telemetry::init_metrics()?),
@@ -153,6 +158,7 @@ impl RunArgs {
             grpc: SocketAddr::new(self.bind, self.port),
             health: SocketAddr::new(self.bind, self.health_port),
             admin: self.admin_socket,
+            policy: self.policy,
             ..defaults
         };
         Ok(server::run(config, self.stop.token()?).await?)

@@ -46,6 +46,11 @@ fn machine_config_parser_stands_its_corpus_and_changed_copies_of_it() {
 }
 
 #[test]
+fn policy_parser_stands_its_corpus_and_changed_copies_of_it() {
+    feed("policy", parsers::policy);
+}
+
+#[test]
 fn proxy_header_parser_stands_its_corpus_and_changed_copies_of_it() {
     feed("proxy_header", parsers::proxy_header);
 }

@@ -7,12 +7,13 @@ use vidimus_testkit::{command, free_port};
 use crate::{build, markdown, repository};
 
 /// The pages that follow each other, in this order.
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 8] = [
     "set-up-a-ca",
     "issue-a-leaf",
     "sign-a-subordinate",
     "check-tls-files",
     "run-a-provider",
+    "restrict-callers",
     "rotate-the-ca",
     "verify-the-audit-log",
 ];
@@ -44,7 +45,7 @@ fn the_how_to_pages_can_be_followed() {
         }
     }
     // The book names the usual ports; here they may be taken.
-    for port in ["9550", "9443", "8080"] {
+    for port in ["9550", "9443", "9444", "8080"] {
         script = script.replace(port, &free_port().to_string());
     }
     // `timeout` reaches the whole group of processes.

@@ -114,7 +114,7 @@ impl Provider {
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let config = Config {
             tls_directory: dir.to_path_buf(),
-            allowed_sans: vidimus_tls::policy::AllowList::parse(allow),
+            allowed_sans: vidimus_tls::policy::AllowList::parse(allow).expect("a list"),
             grpc: any,
             health: any,
             watch: quick(),

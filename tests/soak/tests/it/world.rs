@@ -78,7 +78,7 @@ impl World {
         let calling = side("client", client_leaf(&pki), Usage::Client).await;
         let numbers = watch::Sender::new(Published::default());
         let server = Server::builder(Security::mutual(serving.watch.clone()))
-            .allow_list(AllowList::parse(CLIENT))
+            .allow_list(AllowList::parse(CLIENT).expect("a list"))
             .limits(Limits {
                 // All clients share one address here.
                 max_handshakes: 8192,

@@ -313,7 +313,7 @@ impl OurServer {
         let watch = material(&folder).await;
         let server = Server::builder(Security::mutual(watch))
             .protocols(protocols)
-            .allow_list(AllowList::parse(allow))
+            .allow_list(AllowList::parse(allow).expect("a list"))
             .build();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,0 +1,129 @@
+//! What the policy in force says of a connection's peer, worked out once per connection and policy.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::registry::Entry;
+use super::{Inner, Security};
+use crate::identity::PeerIdentity;
+use crate::policy::{Judgement, Policy, PolicyRefusal, Refused};
+use crate::verify::VerifiedChain;
+
+/// The policy, the peer as it stands, and what the one says of the other.
+#[derive(Debug)]
+pub(super) struct Verdict {
+    policy: Arc<Policy>,
+    /// The entry's, when it was worked out.
+    epoch: u64,
+    pub(super) peer: PeerIdentity,
+    /// `None` where no policy applies.
+    judgement: Option<Judgement>,
+}
+
+impl Verdict {
+    /// Whether the peer may call `path`.
+    pub(super) fn permit(&self, path: &str) -> Result<(), PolicyRefusal> {
+        match &self.judgement {
+            Some(judgement) => self.policy.permit(judgement, path),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the peer may call at all; only what is carried out counts.
+    pub(super) fn admitted(&self) -> Result<(), PolicyRefusal> {
+        match self.judgement.as_ref().map(Judgement::admitted) {
+            Some(Err(refusal)) if self.policy.enforces(refusal) => Err(refusal),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn enforces(&self, refusal: PolicyRefusal) -> bool {
+        self.policy.enforces(refusal)
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.policy.generation()
+    }
+}
+
+impl Entry {
+    /// The verdict by the policy in force and the path that the peer is trusted by at present.
+    pub(super) fn verdict(&self, server: &Inner) -> Arc<Verdict> {
+        let epoch = self.epoch.load(Ordering::Acquire);
+        if let Some(verdict) = self.verdict.load_full()
+            && verdict.epoch == epoch
+            && verdict.generation() == server.policy.generation()
+        {
+            return verdict;
+        }
+        let policy = server.policy.current();
+        let chain = self.chain();
+        let peer = match chain.as_ref().map(VerifiedChain::identity) {
+            Some(identity) => PeerIdentity::Certificate(Arc::clone(identity)),
+            None => self.peer.clone(),
+        };
+        let judgement = match &server.security {
+            Security::Mutual { .. } => Some(policy.judge(Some(&peer))),
+            Security::Local(_) => Some(policy.judge_local(&peer)),
+            Security::Plaintext(_) => None,
+        };
+        let verdict = Arc::new(Verdict {
+            policy,
+            epoch,
+            peer,
+            judgement,
+        });
+        self.verdict.store(Some(Arc::clone(&verdict)));
+        verdict
+    }
+}
+
+/// Counts, reports and logs a call that the policy doesn't permit; for a whole connection `path` is empty.
+pub(super) fn report(server: &Inner, entry: &Entry, refusal: PolicyRefusal, path: &str) {
+    let verdict = entry.verdict(server);
+    if verdict.enforces(refusal) {
+        server.counters.refused_by_policy.add();
+        server.report_call_refused(entry, path, &refusal);
+    } else {
+        server.counters.would_be_refused.add();
+    }
+    if let Some(suppressed) = server.refusal_log.permit(Instant::now()) {
+        if suppressed > 0 {
+            tracing::warn!(suppressed, "refused calls were not logged one by one");
+        }
+        let refused = Refused {
+            refusal,
+            peer: Some(&verdict.peer),
+            remote: &entry.remote,
+            path,
+            policy: &verdict.policy,
+        };
+        refused.log();
+    }
+}
+
+/// Applies a new policy to what is under way: connections of peers that may no longer call end as those do whose root
+/// is gone, and running calls look again whether they may go on.
+pub(super) fn tighten(server: &Inner) {
+    for entry in server.registry.entries() {
+        let verdict = entry.verdict(server);
+        if let Err(refusal) = verdict.admitted()
+            && !entry.is_withdrawn()
+        {
+            server.counters.withdrawn.add();
+            tracing::warn!(
+                audit = true,
+                connection = %entry.id,
+                remote = entry.remote,
+                peer = entry.peer.label(),
+                policy_generation = verdict.generation(),
+                error = %refusal,
+                "connection ended: its peer is no longer allowed"
+            );
+            let deadline = Instant::now().checked_add(server.limits.withdrawal_grace);
+            server.withdraw(&entry, &refusal, deadline);
+        }
+        entry.policy_changed.notify_waiters();
+    }
+}
