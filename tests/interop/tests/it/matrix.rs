@@ -1,5 +1,6 @@
 //! What every peer is tried with, as two tables: foreign clients that call our server, and our channel that calls foreign
 //! servers. A case says what both sides present and how it must end on both; a peer is a function that runs one case.
+//! An allow-list is the server's own, so it stands in the first table alone.
 //!
 //! Where a peer differs, or a case cannot be put to it, its own list says so with the reason. A reason for a case that
 //! isn't there, or for one that holds after all, fails the test.

@@ -1,17 +1,18 @@
 //! What scanners find at a listener of ours, TLS and HTTP alike.
 //!
-//! Neither scanner is refused as a client without a certificate would be: both are given one. What a stranger sees is the
-//! same but for HTTP, since a server of TLS 1.3 has shown all it has before it judges the client.
+//! A server of TLS 1.3 has shown all it has before it judges the client, so that sslscan sees the same with a certificate
+//! and without. testssl.sh takes the refusal for a failed connection and stops; it is given a certificate.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use vidimus_testkit::command::Output;
 use vidimus_tls::config::Protocols;
 
 use crate::matrix::calling::OurServer;
-use crate::matrix::program::{finish_within, program};
+use crate::matrix::program::{finish, finish_within, program};
 use crate::matrix::{Certificates, Leaf, SERVER, put};
 use crate::support::DEADLINE;
 
@@ -124,15 +125,20 @@ async fn sslscan_sees_tls_1_3_and_its_three_ciphers_alone() {
     let certificates = Certificates::new();
     let folder = certificates.folder("scanner", &certificates.client(Leaf::Good));
     let server = OurServer::start(&certificates, Leaf::Good, "", Protocols::H2AndHttp1).await;
-    let mut command = program("sslscan", "sslscan");
-    command
-        .current_dir(&folder)
-        .args(["--certs=tls.crt", "--pk=tls.key", "--no-colour", "--xml=-"])
-        .arg(format!("--sni-name={SERVER}"))
-        .arg(server.address.to_string());
-    let output = finish_within(command, DEADLINE).await.success();
+    for certificate in [&["--certs=tls.crt", "--pk=tls.key"][..], &[]] {
+        let mut command = program("sslscan", "sslscan");
+        command
+            .current_dir(&folder)
+            .args(certificate)
+            .args(["--no-colour", "--xml=-"])
+            .arg(format!("--sni-name={SERVER}"))
+            .arg(server.address.to_string());
+        check_sslscan(&finish(command).await.success());
+    }
     server.stop().await;
+}
 
+fn check_sslscan(output: &Output) {
     let text = output.stdout_text();
     let found = |element: &str, name: &str| -> Vec<&str> {
         text.lines()

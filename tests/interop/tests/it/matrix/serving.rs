@@ -1,5 +1,6 @@
 //! Our channel calls foreign servers.
 
+use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
@@ -284,6 +285,10 @@ async fn by_stream(watch: MaterialWatch, shows: bool, port: u16) -> Result<EchoR
         Some(refusal) => Status::unavailable(refusal.to_string()),
         None => Status::unavailable(error.to_string()),
     })?;
+    // hyper, told that a write failed, never reads the alert; so it writes only once the server has spoken
+    let mut stream = BufReader::new(stream);
+    let refused = |error: std::io::Error| Status::unavailable(error.to_string());
+    stream.fill_buf().await.map_err(refused)?;
     match pipe::call(stream).await {
         (Outcome::Answered(answer), _) => Ok(answer),
         (Outcome::Denied | Outcome::Failed, said) => Err(Status::unavailable(said)),
