@@ -12,7 +12,7 @@ use axum::routing::get;
 use tokio_util::sync::CancellationToken;
 use vidimus_tls::config::Protocols;
 use vidimus_tls::identity::PeerIdentity;
-use vidimus_tls::server::{Drained, Listener, LocalPeers, Security, Server};
+use vidimus_tls::server::{Drained, Listener, LocalPeers, Security, Server, UnixOptions};
 
 async fn hello(peer: PeerIdentity) -> String {
     format!("hello {}\n", peer.label()) // hello uid=1000
@@ -24,7 +24,7 @@ pub(crate) async fn serve(
     stop: CancellationToken,
 ) -> Result<Drained, Box<dyn Error + Send + Sync>> {
     let router = Router::new().route("/hello", get(hello));
-    let listener = Listener::from(tokio::net::UnixListener::bind(path)?);
+    let listener = Listener::bind_unix(path, UnixOptions::default())?; // mode 0600
     let server = Server::builder(Security::Local(LocalPeers::owner()))
         .protocols(Protocols::H2AndHttp1)
         .build();

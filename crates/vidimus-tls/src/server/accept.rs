@@ -138,7 +138,10 @@ impl Backoff {
             io::ErrorKind::ConnectionAborted
             | io::ErrorKind::ConnectionReset
             | io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::Interrupted => *self = Self::default(),
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::Interrupted
+            | io::ErrorKind::NetworkDown
+            | io::ErrorKind::NetworkUnreachable => *self = Self::default(),
             _ => {
                 server.counters.accept_errors.add();
                 if self.pause.is_zero() {

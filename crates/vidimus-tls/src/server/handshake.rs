@@ -52,7 +52,7 @@ impl Handshaker {
     ) -> Result<Accepted, Failure> {
         let cause = tokio::select! {
             // Boxed, so that an open connection doesn't keep room for its handshake.
-            outcome = timeout_at(deadline, Box::pin(self.handshake(socket))) => match outcome {
+            outcome = timeout_at(deadline, Box::pin(self.handshake(socket, &waiter))) => match outcome {
                 Ok(outcome) => return outcome,
                 Err(_) => Cause::Timeout,
             },
@@ -64,7 +64,7 @@ impl Handshaker {
         })
     }
 
-    async fn handshake(&self, socket: Socket) -> Result<Accepted, Failure> {
+    async fn handshake(&self, socket: Socket, waiter: &Waiter) -> Result<Accepted, Failure> {
         let mut hello = std::pin::pin!(LazyConfigAcceptor::new(Acceptor::default(), socket));
         let start = match hello.as_mut().await {
             Ok(start) => start,
@@ -75,6 +75,7 @@ impl Handshaker {
                 });
             }
         };
+        waiter.greeted();
         // rustls lets a client that offers no protocol at all pass, so the listener looks itself.
         if let Err(cause) = common_protocol(self.protocols, start.client_hello().alpn()) {
             let mut socket = start.io;

@@ -3,6 +3,9 @@
 //! A peer that connects and falls silent costs a socket and, past its `ClientHello`, a little more. If a bound simply
 //! refused newcomers, a handful of silent peers would keep everybody out; a handshake that goes well takes milliseconds,
 //! so the oldest one is the one least likely to.
+//!
+//! Those whose `ClientHello` is there and those whose isn't are two groups, and the larger one makes room: neither silent
+//! sockets nor stalled handshakes can take the places of both.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -28,6 +31,8 @@ struct Waiting {
 #[derive(Debug)]
 struct Socket {
     source: Option<IpAddr>,
+    /// Whether its `ClientHello` has arrived.
+    greeted: bool,
     displaced: CancellationToken,
 }
 
@@ -55,6 +60,7 @@ impl Pending {
         let displaced = CancellationToken::new();
         let socket = Socket {
             source,
+            greeted: false,
             displaced: displaced.clone(),
         };
         waiting.sockets.insert(id, socket);
@@ -74,12 +80,31 @@ impl Pending {
     }
 }
 
+#[derive(Default)]
+struct Group {
+    oldest: Option<u64>,
+    size: usize,
+}
+
 impl Waiting {
+    /// Drops the oldest of the larger group among the chosen.
     fn displace(&mut self, choose: impl Fn(&Socket) -> bool) {
-        let oldest = self.sockets.iter().find(|(_, socket)| choose(socket));
-        if let Some(id) = oldest.map(|(id, _)| *id)
-            && let Some(socket) = self.remove(id)
-        {
+        let (mut silent, mut greeted) = (Group::default(), Group::default());
+        for (id, socket) in self.sockets.iter().filter(|(_, socket)| choose(socket)) {
+            let group = if socket.greeted {
+                &mut greeted
+            } else {
+                &mut silent
+            };
+            group.oldest.get_or_insert(*id);
+            group.size = group.size.saturating_add(1);
+        }
+        let larger = if greeted.size > silent.size {
+            greeted
+        } else {
+            silent
+        };
+        if let Some(socket) = larger.oldest.and_then(|id| self.remove(id)) {
             socket.displaced.cancel();
         }
     }
@@ -134,6 +159,13 @@ impl Waiter {
         }
     }
 
+    /// Says that its `ClientHello` has arrived.
+    pub(super) fn greeted(&self) {
+        if let Some(socket) = self.pending.lock().sockets.get_mut(&self.id) {
+            socket.greeted = true;
+        }
+    }
+
     /// Waits until this socket has to make room.
     pub(super) async fn displaced(&self) {
         self.displaced.cancelled().await;
@@ -171,6 +203,25 @@ mod tests {
         drop((first, third, fourth));
         let waiting = pending.lock();
         assert!(waiting.sockets.is_empty() && waiting.by_source.is_empty());
+    }
+
+    /// T17. Neither silent sockets nor stalled handshakes push the others out.
+    #[test]
+    fn the_larger_group_makes_room() {
+        let pending = Pending::new(4, 4);
+        let greeted: Vec<Waiter> = (1..=2).map(|n| pending.enter(source(n))).collect();
+        greeted.iter().for_each(Waiter::greeted);
+        let silent: Vec<Waiter> = (3..=20).map(|n| pending.enter(source(n))).collect();
+        let gone = |waiters: &[Waiter]| {
+            let gone = waiters.iter().filter(|w| w.displaced.is_cancelled());
+            gone.count()
+        };
+        assert_eq!((gone(&greeted), gone(&silent)), (0, 16));
+        silent.iter().for_each(Waiter::greeted);
+        let last = pending.enter(source(21));
+        assert_eq!((gone(&greeted), gone(&silent)), (1, 16));
+        assert!(greeted.first().is_some_and(|w| w.displaced.is_cancelled()));
+        assert!(!last.displaced.is_cancelled());
     }
 
     /// T17. One source only ever displaces itself.

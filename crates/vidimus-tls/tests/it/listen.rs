@@ -1,5 +1,6 @@
 //! Listeners that somebody else has opened, and accepting under attack.
 
+use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -302,6 +303,39 @@ async fn half_hellos_of_many_sources_push_out_the_oldest() {
     wait_displaced(&running, 35).await;
     let refused = soon("the end", world.client().shake_hands(oldest)).await;
     assert!(refused.is_err(), "the oldest made room");
+    running.stop().await;
+}
+
+/// T17. A client whose hello has been answered isn't pushed out by half hellos, however old it is and however many they are.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_hellos_do_not_push_out_handshakes_under_way() {
+    let world = World::new();
+    let limits = Limits {
+        max_handshakes: 16,
+        ..Limits::default()
+    };
+    let running = follow(&world, limits).await;
+    let mut tcp = from([127, 0, 0, 2], running.address).await;
+    let mut client = world.client().connection();
+    let mut hello = Vec::new();
+    client.write_tls(&mut hello).expect("memory");
+    tcp.write_all(&hello).await.expect("a write");
+    let answered = soon("the answer", tcp.peek(&mut [0; 1])).await;
+    assert_eq!(answered.expect("the server's hello"), 1);
+    let mut loris = Vec::new();
+    for source in 10..60 {
+        let mut stream = from([127, 0, 0, source], running.address).await;
+        stream.write_all(HALF_A_HELLO).await.expect("a write");
+        loris.push(stream);
+    }
+    wait_displaced(&running, 30).await;
+    let mut tcp = tcp.into_std().expect("its descriptor");
+    tcp.set_nonblocking(false).expect("its mode");
+    let read = tokio::task::spawn_blocking(move || {
+        rustls::Stream::new(&mut client, &mut tcp).read(&mut [0; 1])
+    });
+    let read = soon("the server's settings", read).await.expect("no panic");
+    assert_eq!(read.expect("it kept its place"), 1);
     running.stop().await;
 }
 

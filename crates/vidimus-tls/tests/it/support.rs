@@ -312,6 +312,12 @@ impl Client {
         Arc::new(config)
     }
 
+    /// The client's side of a connection that the test carries by hand.
+    pub(crate) fn connection(&self) -> rustls::ClientConnection {
+        let name = ServerName::try_from(SERVER).expect("a name");
+        rustls::ClientConnection::new(self.config(), name).expect("a configuration")
+    }
+
     /// The TLS handshake alone.
     pub(crate) async fn connect(&self, address: SocketAddr) -> io::Result<TlsStream<TcpStream>> {
         self.shake_hands(TcpStream::connect(address).await?).await

@@ -3,6 +3,8 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use rustix::io::FdFlags;
+
 use super::{AdoptError, Listener};
 
 /// Why there is no socket from systemd.
@@ -122,10 +124,15 @@ impl Passed {
 
     fn read() -> Option<Self> {
         let passed = sd_listen_fds::get().ok()?;
-        let sockets = passed.into_iter().map(|(name, descriptor)| Socket {
-            // What systemd itself calls one without a name.
-            name: name.unwrap_or_else(|| "unknown".to_owned()),
-            descriptor: Some(descriptor.into_std()),
+        let sockets = passed.into_iter().map(|(name, descriptor)| {
+            let descriptor = descriptor.into_std();
+            // systemd passes them open for all programs that this one will start, also those that nobody takes here.
+            let _not_open = rustix::io::fcntl_setfd(&descriptor, FdFlags::CLOEXEC);
+            Socket {
+                // What systemd itself calls one without a name.
+                name: name.unwrap_or_else(|| "unknown".to_owned()),
+                descriptor: Some(descriptor),
+            }
         });
         Some(Self(sockets.collect()))
     }
