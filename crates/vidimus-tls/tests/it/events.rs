@@ -90,3 +90,17 @@ async fn a_listener_hears_what_happens_to_peers_and_material() {
     );
     running.stop().await;
 }
+
+/// What a connection's code and its calls log stands in a span that says whose connection it is.
+#[tokio::test]
+async fn a_connection_has_a_span_of_its_own() {
+    use crate::support::{LogCapture, World};
+    let world = World::new();
+    let log = LogCapture::start();
+    let (running, _watch) = Running::follow(world.dir.path(), Setup::default()).await;
+    let mut echo = world.client().echo(running.address).await;
+    call(&mut echo).await.expect("a call");
+    let span = ["connection{id=", "remote=", "peer=", "generation=1}"];
+    assert!(!log.lines_with(&span).is_empty(), "{}", log.text());
+    running.stop().await;
+}

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::Value;
 use vidimus_tls::identity::Fingerprint;
 
 use crate::{
@@ -13,26 +14,23 @@ use crate::{
 };
 
 /// The page, with the times as the program wrote them.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Page {
-    pub(super) at: String,
     pub(super) generation: u64,
     pub(super) roots: Vec<RootUse>,
     pub(super) summary: Vec<Summary>,
     pub(super) connections: Vec<Connection>,
-    #[serde(skip_serializing)]
     pub(super) without: Option<Without>,
 }
 
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct RootUse {
     pub(super) subject: String,
     pub(super) fingerprint: String,
-    pub(super) not_after: String,
     pub(super) connections: usize,
 }
 
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Summary {
     pub(super) anchor: Option<String>,
     pub(super) subject: Option<String>,
@@ -45,10 +43,10 @@ pub(super) struct Summary {
     pub(super) next_expiry: Option<String>,
 }
 
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize)]
 pub(super) struct Connection {
     pub(super) id: u64,
-    pub(super) peer: serde_json::Value,
+    pub(super) peer: Value,
     pub(super) remote: String,
     pub(super) anchor: Option<String>,
     pub(super) anchor_subject: Option<String>,
@@ -69,7 +67,7 @@ pub(super) struct Without {
 impl Connection {
     /// One short name: the first DNS or URI name, else the subject; a UNIX peer's user; `-` for nobody in particular.
     pub(super) fn label(&self) -> String {
-        let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+        let text = |value: &Value| value.as_str().map(str::to_owned);
         let first = |names: &str| self.peer.get(names)?.get(0).and_then(text);
         first("dns_names")
             .or_else(|| first("uri_names"))
@@ -90,19 +88,31 @@ impl Connection {
 
 /// Asks a program who is connected; with a root also who would need it.
 pub(super) async fn ask(socket: &Path, without: Option<Fingerprint>) -> anyhow::Result<Page> {
+    read(socket, ask_for_text(socket, without).await?)
+}
+
+/// The same, as the program wrote it.
+pub(super) async fn ask_for_text(
+    socket: &Path,
+    without: Option<Fingerprint>,
+) -> anyhow::Result<Value> {
     let path = match without {
         Some(root) => format!("/peers/without/{root}"),
         None => "/peers".to_owned(),
     };
     let answer = admin::json(socket, &path).await;
-    let answer = answer.map_err(|error| Stop {
+    Ok(answer.map_err(|error| Stop {
         exit: Exit::Unreachable,
         message: format!(
             "no answer about peers from the admin socket {}: {error:#}. Is it the socket of a running program, as given \
              with --admin-socket or in the node's data folder, and does this user own it?",
             socket.display()
         ),
-    })?;
+    })?)
+}
+
+/// Understands what a program wrote.
+pub(super) fn read(socket: &Path, answer: Value) -> anyhow::Result<Page> {
     serde_json::from_value(answer)
         .with_context(|| format!("read the answer of the admin socket {}", socket.display()))
 }

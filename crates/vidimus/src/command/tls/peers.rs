@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::page::{self, Page, Summary, short};
 use crate::{cli::OutputArgs, output};
@@ -40,7 +41,10 @@ enum By {
 
 #[derive(Serialize)]
 struct Answer {
+    /// As the program wrote it, with what this version knows nothing of.
     #[serde(flatten)]
+    written: Value,
+    #[serde(skip)]
     page: Page,
     #[serde(skip)]
     by: By,
@@ -48,8 +52,13 @@ struct Answer {
 
 impl PeersArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        let page = page::ask(&self.socket, None).await?;
-        output::print(self.output.format, &Answer { page, by: self.by })
+        let written = page::ask_for_text(&self.socket, None).await?;
+        let answer = Answer {
+            page: page::read(&self.socket, written.clone())?,
+            written,
+            by: self.by,
+        };
+        output::print(self.output.format, &answer)
     }
 }
 
@@ -98,7 +107,10 @@ impl Page {
                 connection.remote.clone(),
                 or_none(connection.anchor_subject.as_deref()),
                 or_none(connection.anchor.as_deref().map(short).as_deref()),
-                generation(connection.generation, self.generation),
+                generation(
+                    connection.generation,
+                    connection.generation == self.generation,
+                ),
                 connection.since.clone(),
                 or_none(connection.not_after.as_deref()),
                 connection.streams.to_string(),
@@ -114,7 +126,7 @@ impl Page {
             vec![
                 or_none(group.subject.as_deref()),
                 or_none(group.anchor.as_deref().map(short).as_deref()),
-                generation(group.generation, self.generation),
+                generation(group.generation, group.current),
                 group.connections.to_string(),
                 group.draining.to_string(),
                 group.calls.to_string(),
@@ -142,12 +154,9 @@ impl Page {
     }
 }
 
-fn generation(of: u64, current: u64) -> String {
-    if of == current {
-        format!("{of}, current")
-    } else {
-        format!("{of}, older")
-    }
+fn generation(number: u64, current: bool) -> String {
+    let age = if current { "current" } else { "older" };
+    format!("{number}, {age}")
 }
 
 fn or_none(text: Option<&str>) -> String {

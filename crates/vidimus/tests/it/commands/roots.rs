@@ -150,37 +150,14 @@ fn a_root_is_not_removed_while_a_live_peer_needs_it() {
     let house = House::start(&old);
     let (old_print, new_print) = (print_of(&old.root), print_of(&new.root));
     let socket = house.text("admin.sock");
-    write(house.path("new.pem"), new.root.pem());
-
-    // The last root stays, whatever is said.
-    let last = house.roots("remove", &[&old_print, "--force"]);
-    assert_eq!(last.code, Some(1), "{}", last.stderr);
-    assert!(last.stderr.contains("the last root"), "{}", last.stderr);
-
-    // Phase 1: add. The provider has it in use when the command returns.
-    let new_pem = house.text("new.pem");
-    let add = ["--root", &new_pem, "--socket", &socket];
-    let added = house.roots("add", &add);
-    assert_eq!(added.code, Some(0), "{}", added.stderr);
-    assert!(
-        added.stderr.contains("generation 2: in use"),
-        "{}",
-        added.stderr
-    );
-    let again = house.roots("add", &add);
-    assert_eq!(again.code, Some(1), "{}", again.stderr);
-    assert!(again.stderr.contains("already"), "{}", again.stderr);
+    house.last_root_stays(&old_print);
+    house.add(&new.root);
 
     // Phase 2: re-issue, here the provider and one of two peers.
     let behind = house.connect(&old, "behind");
-    let both = [&old.root, &new.root];
     let stays = house.roots("remove", &[&old_print, "--socket", &socket]);
-    assert!(
-        stays.stderr.contains("issue it anew first"),
-        "{}",
-        stays.stderr
-    );
-    issue(&new, &house.path("provider"), &both);
+    refused(&stays, "issue it anew first");
+    issue(&new, &house.path("provider"), &[&old.root, &new.root]);
     wait_until(PATIENCE, || {
         let page = house.peers(&["-o", "json"]).json();
         match page["generation"].as_u64() {
@@ -189,57 +166,14 @@ fn a_root_is_not_removed_while_a_live_peer_needs_it() {
         }
     });
     let ahead = house.connect(&new, "ahead");
-
-    // Phase 3: see who still presents the old one.
-    let by_root = house.peers(&["--by", "root"]).stdout;
-    for (subject, generation) in [("CN=Old root", "older"), ("CN=New root", "current")] {
-        let line = by_root.lines().find(|line| line.contains(subject));
-        assert!(
-            line.is_some_and(|line| line.contains(generation)),
-            "{by_root}"
-        );
-    }
-    let by_peer = house.peers(&[]).stdout;
-    assert!(
-        by_peer.contains("behind") && by_peer.contains("ahead"),
-        "{by_peer}"
-    );
-    let list = house
-        .roots("list", &["--socket", &socket, "-o", "json"])
-        .json();
-    assert_eq!(list[0]["connections"], 1, "{list}");
-    assert_eq!(
-        (&list[0]["own"], &list[1]["own"]),
-        (&false.into(), &true.into()),
-        "{list}"
-    );
-
-    for (print, generation) in [(&old_print, "older"), (&new_print, "current")] {
-        let lines = house.metrics(&["vidimus_tls_connections{", print, generation]);
-        let one = lines.first().is_some_and(|line| line.ends_with(" 1"));
-        assert!(lines.len() == 1 && one, "{lines:?}");
-    }
-    let lines = house.metrics(&["vidimus_tls_handshakes_total{", "result=\"ok\""]);
-    assert!(lines.iter().any(|line| line.ends_with(" 2")), "{lines:?}");
-    let lines = house.metrics(&["vidimus_tls_leaf_expiry_seconds{"]);
-    assert_eq!(lines.len(), 1, "{lines:?}");
+    house.shows_both(&old_print, &new_print);
 
     // Phase 4: remove, refused while somebody needs it, and nothing is changed.
-    let before = fs::read(house.path("provider/ca.crt")).expect("the roots");
-    let refused = house.roots("remove", &[&old_print, "--socket", &socket]);
-    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
-    assert!(
-        refused.stderr.contains("needed by behind"),
-        "{}",
-        refused.stderr
-    );
-    assert!(
-        !refused.stderr.contains("needed by ahead"),
-        "{}",
-        refused.stderr
-    );
-    let after = fs::read(house.path("provider/ca.crt")).expect("the roots");
-    assert_eq!(before, after);
+    let before = house.roots_pem();
+    let stays = house.roots("remove", &[&old_print, "--socket", &socket]);
+    refused(&stays, "needed by behind");
+    assert!(!stays.stderr.contains("by ahead"), "{}", stays.stderr);
+    assert_eq!(house.roots_pem(), before);
     let blind = house.roots("remove", &[&old_print]);
     assert_eq!(blind.code, Some(2), "{}", blind.stderr);
 
@@ -257,6 +191,78 @@ fn a_root_is_not_removed_while_a_live_peer_needs_it() {
     assert_eq!(page["roots"][0]["fingerprint"], new_print.as_str());
     assert_eq!(page["connections"][0]["peer"]["dns_names"][0], "ahead");
     drop(ahead);
+    house.stop();
+}
+
+fn refused(ran: &Ran, words: &str) {
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
+}
+
+/// The phases one by one.
+impl House {
+    fn last_root_stays(&self, print: &str) {
+        refused(&self.roots("remove", &[print, "--force"]), "the last root");
+    }
+
+    /// Phase 1. The provider has the root in use when the command returns.
+    fn add(&self, root: &Authority) {
+        write(self.path("new.pem"), root.pem());
+        let (pem, socket) = (self.text("new.pem"), self.text("admin.sock"));
+        let add = ["--root", &pem, "--socket", &socket];
+        let added = self.roots("add", &add);
+        assert_eq!(added.code, Some(0), "{}", added.stderr);
+        let waited = added.stderr.contains("generation 2: in use");
+        assert!(waited, "{}", added.stderr);
+        refused(&self.roots("add", &add), "already");
+    }
+
+    /// Phase 3: who still presents the old root.
+    fn shows_both(&self, old_print: &str, new_print: &str) {
+        let by_root = self.peers(&["--by", "root"]).stdout;
+        for (subject, generation) in [("CN=Old root", "older"), ("CN=New root", "current")] {
+            let line = by_root.lines().find(|line| line.contains(subject));
+            let told = line.is_some_and(|line| line.contains(generation));
+            assert!(told, "{by_root}");
+        }
+        let by_peer = self.peers(&[]).stdout;
+        let both = by_peer.contains("behind") && by_peer.contains("ahead");
+        assert!(both, "{by_peer}");
+        let whole = self.peers(&["-o", "json"]).json();
+        let judged = &whole["connections"][0]["judged_generation"];
+        assert!(judged.is_u64(), "as the program wrote it: {whole}");
+
+        let socket = self.text("admin.sock");
+        let list = self.roots("list", &["--socket", &socket, "-o", "json"]);
+        let list = list.json();
+        assert_eq!(list[0]["connections"], 1, "{list}");
+        let own = (&list[0]["own"], &list[1]["own"]);
+        assert_eq!(own, (&false.into(), &true.into()), "{list}");
+
+        for (print, generation) in [(old_print, "older"), (new_print, "current")] {
+            let lines = self.metrics(&["vidimus_tls_connections{", print, generation]);
+            let one = lines.first().is_some_and(|line| line.ends_with(" 1"));
+            assert!(lines.len() == 1 && one, "{lines:?}");
+        }
+        let lines = self.metrics(&["vidimus_tls_handshakes_total{", "result=\"ok\""]);
+        assert!(lines.iter().any(|line| line.ends_with(" 2")), "{lines:?}");
+        let lines = self.metrics(&["vidimus_tls_leaf_expiry_seconds{"]);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+    }
+}
+
+/// T9. A program that uses other files can't say who needs what is in these.
+#[test]
+fn the_answer_of_a_program_that_follows_other_files_counts_for_nothing() {
+    let (one, other) = (Pki::new("One"), Pki::new("Other"));
+    let house = House::start(&one);
+    let socket = house.text("admin.sock");
+    issue(&one, &house.path("elsewhere"), &[&one.root, &other.root]);
+    let (folder, print) = (house.text("elsewhere"), print_of(&other.root));
+    let ran = Ran::of([
+        "tls", "roots", "remove", &folder, &print, "--socket", &socket,
+    ]);
+    refused(&ran, "follows other files");
     house.stop();
 }
 

@@ -103,10 +103,11 @@ fn peers(page: &Page, socket: &std::path::Path, root: &Root) -> Vec<String> {
         )];
     };
     if !without.known {
-        output::note(&format!(
-            "{socket}: {:?} is not in use there: does the program use this folder?",
+        // It was asked about another bundle, and its answer is worth nothing.
+        return vec![format!(
+            "{socket}: the program does not use {:?}: it follows other files, or has not taken these into use",
             root.subject()
-        ));
+        )];
     }
     let needing = page
         .connections
