@@ -8,6 +8,9 @@ use super::{Held, Issuer, Revocation};
 use crate::clock::rfc3339;
 use crate::identity::Fingerprint;
 
+/// How many lists of one name and scope are kept from before while nobody knows whose key signed them.
+const MAX_UNVERIFIED: usize = 4;
+
 /// Whether `one` was made before `other`: by number where both have one, and by date.
 pub(super) fn is_older(one: &RevocationList, other: &RevocationList) -> bool {
     let by_number = match (one.number(), other.number()) {
@@ -17,37 +20,26 @@ pub(super) fn is_older(one: &RevocationList, other: &RevocationList) -> bool {
     by_number || one.this_update() < other.this_update()
 }
 
-/// The lists of one line follow each other.
+/// The lists of one line follow each other. Which key that is, the signature says alone: CAs of one name exist, and
+/// authority key identifiers that are wrong.
 #[derive(PartialEq, Eq)]
 struct Line<'a> {
     issuer: &'a [u8],
     scope: &'a Scope,
-    key: Key,
-}
-
-/// Which of its issuer's keys signed a list, as well as that is known.
-#[derive(PartialEq, Eq)]
-enum Key {
-    Verified(Fingerprint),
-    Named(Vec<u8>),
-    Unknown,
+    /// `None` until a CA is known that has signed the list.
+    key: Option<Fingerprint>,
 }
 
 impl<'a> Line<'a> {
     fn of(held: &'a Held) -> Self {
-        let key = match (held.signer(), held.list().authority_key_id()) {
-            (Some(signer), _) => Key::Verified(signer.key()),
-            (None, Some(named)) => Key::Named(named.to_vec()),
-            (None, None) => Key::Unknown,
-        };
         Self {
             issuer: held.list().issuer_der(),
             scope: held.list().scope(),
-            key,
+            key: held.signer().map(|signer| signer.key()),
         }
     }
 
-    fn is_same_but_for_the_key(&self, other: &Self) -> bool {
+    fn has_name_of(&self, other: &Self) -> bool {
         self.issuer == other.issuer && self.scope == other.scope
     }
 }
@@ -61,73 +53,86 @@ impl Revocation {
         for held in self.lists.iter().chain(&previous.lists) {
             held.try_all(&known);
         }
-        let new = std::mem::take(&mut self.lists);
-        let delivered: Vec<Arc<Held>> = new.clone();
-        for held in new {
+        let delivered = std::mem::take(&mut self.lists);
+        for held in &delivered {
             self.take(held, previous);
         }
-        for held in &previous.lists {
-            let line = Line::of(held);
-            // A line without a key can't be told from another CA's of the same name: any new list of that name ends it.
-            let goes_on = delivered.iter().any(|new| {
-                let new = Line::of(new);
-                new == line || (line.key == Key::Unknown && new.is_same_but_for_the_key(&line))
-            });
-            let is_kept = self.lists.iter().any(|kept| Arc::ptr_eq(kept, held));
-            if !goes_on && !is_kept {
-                tracing::warn!(
-                    issuer = held.list().issuer_text(),
-                    next_update = rfc3339(held.list().next_update()),
-                    "revocation list is gone; it stays in use"
-                );
-                self.lists.push(Arc::clone(held));
-            }
+        let mut before: Vec<&Arc<Held>> = previous.lists.iter().collect();
+        before.sort_by_key(|held| std::cmp::Reverse(held.list().this_update()));
+        for held in before {
+            self.keep(held, &delivered);
         }
         self
     }
 
-    /// Takes one list, or that of the same line which is newer.
-    fn take(&mut self, held: Arc<Held>, previous: &Self) {
-        let line = Line::of(&held);
-        let is_rival = |other: &&Arc<Held>| line.key != Key::Unknown && Line::of(other) == line;
-        // Two of one line in one delivery: the newer. Which of two that nobody is known to have signed is genuine shows
-        // when a peer presents their issuer.
-        let is_verified = matches!(line.key, Key::Verified(_));
-        if let Some(rival) = self.lists.iter().position(|other| is_rival(&other))
-            && is_verified
-        {
-            if let Some(slot) = self.lists.get_mut(rival)
-                && is_older(slot.list(), held.list())
-            {
-                *slot = held;
+    /// Takes a list that was delivered, unless there is a later one of its line.
+    fn take(&mut self, held: &Arc<Held>, previous: &Self) {
+        let line = Line::of(held);
+        let is_rival = |other: &&Arc<Held>| line.key.is_some() && Line::of(other) == line;
+        // Two of one line in one delivery: the later.
+        if let Some(rival) = self.lists.iter_mut().find(|other| is_rival(&&**other)) {
+            if is_older(rival.list(), held.list()) {
+                *rival = Arc::clone(held);
             }
             return;
         }
-        let same = |other: &&Arc<Held>| {
-            other.list().fingerprint_sha256() == held.list().fingerprint_sha256()
+        let chosen = match previous.lists.iter().find(|other| is_same(other, held)) {
+            // What is known of signatures stays with it.
+            Some(same) => same,
+            None => match previous.lists.iter().find(is_rival) {
+                Some(later) if is_older(held.list(), later.list()) => {
+                    say_refused(held.list(), later.list());
+                    later
+                }
+                Some(_) | None => held,
+            },
         };
-        // The same bytes: what is known of signatures stays with them.
-        if let Some(known) = previous.lists.iter().find(same) {
-            self.lists.push(Arc::clone(known));
-            return;
-        }
-        match previous.lists.iter().find(is_rival) {
-            Some(newer) if is_older(held.list(), newer.list()) => {
-                let number = |list: &RevocationList| {
-                    list.number()
-                        .map_or_else(|| "none".to_owned(), ToString::to_string)
-                };
-                tracing::warn!(
-                    issuer = held.list().issuer_text(),
-                    number = number(held.list()),
-                    this_update = rfc3339(held.list().this_update()),
-                    number_in_use = number(newer.list()),
-                    this_update_in_use = rfc3339(newer.list().this_update()),
-                    "revocation list is older than the one in use and is not taken"
-                );
-                self.lists.push(Arc::clone(newer));
-            }
-            Some(_) | None => self.lists.push(held),
+        if !self.lists.iter().any(|kept| is_same(kept, chosen)) {
+            self.lists.push(Arc::clone(chosen));
         }
     }
+
+    /// Keeps a list of before that was not delivered again, unless another one of its line is there.
+    fn keep(&mut self, held: &Arc<Held>, delivered: &[Arc<Held>]) {
+        let line = Line::of(held);
+        let of_its_name = |all: &[Arc<Held>]| {
+            let lines = all.iter().map(|other| Line::of(other));
+            lines.filter(|other| other.has_name_of(&line)).count()
+        };
+        let is_there = self
+            .lists
+            .iter()
+            .any(|kept| is_same(kept, held) || (line.key.is_some() && Line::of(kept) == line));
+        let from_before = of_its_name(&self.lists).saturating_sub(of_its_name(delivered));
+        if is_there || (line.key.is_none() && from_before >= MAX_UNVERIFIED) {
+            return;
+        }
+        if of_its_name(delivered) == 0 {
+            tracing::warn!(
+                issuer = held.list().issuer_text(),
+                next_update = rfc3339(held.list().next_update()),
+                "revocation list is gone; it stays in use"
+            );
+        }
+        self.lists.push(Arc::clone(held));
+    }
+}
+
+fn is_same(one: &Held, other: &Held) -> bool {
+    one.list().fingerprint_sha256() == other.list().fingerprint_sha256()
+}
+
+fn say_refused(list: &RevocationList, in_use: &RevocationList) {
+    let number = |list: &RevocationList| {
+        list.number()
+            .map_or_else(|| "none".to_owned(), ToString::to_string)
+    };
+    tracing::warn!(
+        issuer = list.issuer_text(),
+        number = number(list),
+        this_update = rfc3339(list.this_update()),
+        number_in_use = number(in_use),
+        this_update_in_use = rfc3339(in_use.this_update()),
+        "revocation list is older than the one in use and is not taken"
+    );
 }

@@ -194,6 +194,42 @@ fn lists_only_go_forward() {
     );
 }
 
+/// V18. Also where no peer has presented the CAs yet, so that nobody knows which of the two lists is whose.
+#[test]
+fn lists_of_cas_that_nobody_has_presented_do_not_displace_each_other() {
+    let root = Authority::root("root");
+    let (old, new) = (root.intermediate("issuing"), root.intermediate("issuing"));
+    let (of_old, of_new) = (leaf(&old, &[7]), leaf(&new, &[7]));
+    let given = |list: String| {
+        roots(&[&root])
+            .with_revocation(list.as_bytes(), LEAF, &[])
+            .expect("a good list")
+    };
+    let own = leaf(&root, &[1]);
+    let first = in_memory(&own, given(old.revocation_list(40).revoke(&[7]).pem()));
+    let (watch, mut publisher) = MaterialWatch::from_memory((*first.current()).clone());
+    publisher.replace_trust(given(new.revocation_list(1).pem()), &Clock::system());
+    let trust = Arc::clone(watch.current().trust());
+    assert_eq!(verdict(&trust, &of_old, now()), Err("revoked"));
+    assert_eq!(verdict(&trust, &of_new, now()), Ok(()));
+    // Only so many are kept while nobody knows; once a peer has shown who signed them, each line has one.
+    for number in 2..20 {
+        publisher.replace_trust(given(new.revocation_list(number).pem()), &Clock::system());
+    }
+    let trust = Arc::clone(watch.current().trust());
+    assert_eq!(verdict(&trust, &of_old, now()), Err("revoked"));
+    assert_eq!(trust.revocation_lists().len(), 2);
+    let strangers = Authority::root("nobody's");
+    for number in 1..20 {
+        publisher.replace_trust(
+            given(strangers.revocation_list(number).pem()),
+            &Clock::system(),
+        );
+    }
+    let lists = watch.current().trust().revocation_lists();
+    assert_eq!(lists.len(), 2 + 1 + 4, "{lists:?}");
+}
+
 /// V18. A list that names a known CA's key and is not signed by it is damaged, or worse.
 #[test]
 fn a_list_that_was_tampered_with_is_refused() {
