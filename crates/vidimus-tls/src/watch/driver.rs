@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
+use rustls_pki_types::CertificateDer;
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,7 @@ use crate::events::{Event, Unit};
 use crate::identity::Fingerprint;
 use crate::material::{
     IdentityError, Layout, Material, MaterialError, MaterialSource, RevocationCheck, Snapshot,
-    TrustContext, Usage, error_chain,
+    Trust, TrustContext, TrustError, Usage, error_chain,
 };
 
 /// The work behind a [`MaterialWatch`]; the caller runs it.
@@ -137,7 +138,7 @@ impl MaterialDriver {
                 None => return,
             }
         };
-        self.judge(&snapshot);
+        self.judge(snapshot).await;
     }
 
     fn has_error(&self) -> bool {
@@ -145,9 +146,9 @@ impl MaterialDriver {
     }
 
     /// Judges each unit that changed, or that failed when it was judged last: time may have made it good.
-    fn judge(&mut self, snapshot: &Snapshot) {
+    async fn judge(&mut self, snapshot: Snapshot) {
         let now = self.options.clock.now();
-        let new = Seen::of(snapshot);
+        let new = Seen::of(&snapshot);
         let (failed_identity, failed_trust) = {
             let status = self.watch.lock_status();
             (
@@ -162,13 +163,12 @@ impl MaterialDriver {
             Some(Ok(identity)) => identity.chain(),
             Some(Err(_)) | None => current.identity().chain(),
         };
-        let context = TrustContext {
-            revocation: self.options.revocation,
-            own,
-            previous: Some(current.trust()),
+        let has_lists = snapshot.has_lists();
+        let trust = if new.trust != self.seen.trust || failed_trust {
+            Some(self.trust_of(snapshot, own.to_vec(), now).await)
+        } else {
+            None
         };
-        let trust = (new.trust != self.seen.trust || failed_trust)
-            .then(|| snapshot.trust(self.source.files(), context, now));
         self.seen = new;
 
         let identity = identity.and_then(|judged| {
@@ -203,7 +203,28 @@ impl MaterialDriver {
             self.log_reload(now);
             own_chain::warn(&self.watch.current(), self.usage, now);
         }
-        self.look_for_idle_lists(snapshot);
+        self.look_for_idle_lists(has_lists);
+    }
+
+    /// The trust of a read, after that in use. Not on a thread that runs tasks: a list of a hundred thousand entries takes
+    /// some tens of milliseconds.
+    async fn trust_of(
+        &self,
+        snapshot: Snapshot,
+        own: Vec<CertificateDer<'static>>,
+        now: SystemTime,
+    ) -> Result<Trust, TrustError> {
+        let (files, current) = (self.source.files().clone(), self.watch.current());
+        let revocation = self.options.revocation;
+        blocking(move || {
+            let context = TrustContext {
+                revocation,
+                own: &own,
+                previous: Some(current.trust()),
+            };
+            snapshot.trust(&files, context, now)
+        })
+        .await
     }
 
     /// Keeps the good unit, or the reason why it isn't; the reason is logged once until it changes.
@@ -282,9 +303,9 @@ impl MaterialDriver {
     }
 
     /// Lists that have come after the start count from the next one on: they must not refuse everybody unasked.
-    fn look_for_idle_lists(&mut self, snapshot: &Snapshot) {
+    fn look_for_idle_lists(&mut self, has_lists: bool) {
         let is_off = self.options.revocation.check() == RevocationCheck::Off;
-        if is_off && snapshot.has_lists() && !self.idle_lists {
+        if is_off && has_lists && !self.idle_lists {
             self.idle_lists = true;
             tracing::warn!(
                 "revocation lists have appeared, but there were none at the start and no setting asks for them: restart \
