@@ -26,10 +26,8 @@ step "clippy"
 cargo clippy --locked --workspace --all-targets -- -D warnings
 
 # Built together, crates share their features, which can hide that one of them does not compile by itself.
-step "the published crates alone, with each feature set"
-cargo clippy --locked -p vidimus-x509 -- -D warnings
-cargo clippy --locked -p vidimus-x509 --features issue -- -D warnings
-cargo clippy --locked -p vidimus-tls -- -D warnings
+step "the published crates: each feature alone, dependencies, public API, package"
+scripts/published.sh
 
 step "documentation of the crates"
 RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet

@@ -24,7 +24,8 @@ pub(crate) async fn serve(
     stop: CancellationToken,
 ) -> Result<Drained, Box<dyn Error + Send + Sync>> {
     let router = Router::new().route("/hello", get(hello));
-    let listener = Listener::bind_unix(path, UnixOptions::default())?; // mode 0600
+    // Its mode is right before anybody can connect, and the socket of a server that is alive is never taken away.
+    let listener = Listener::bind_unix(path, UnixOptions::default())?;
     let server = Server::builder(Security::Local(LocalPeers::owner()))
         .protocols(Protocols::H2AndHttp1)
         .build();

@@ -33,6 +33,7 @@ pub enum ClientCertificate {
 
 /// The configuration of one client connection, and where its peer's identity will be found.
 #[derive(Clone, Debug)]
+#[doc(hidden)]
 pub struct ClientHandshake {
     /// For the connector.
     pub config: Arc<ClientConfig>,
@@ -45,6 +46,7 @@ pub struct ClientHandshake {
 /// # Errors
 ///
 /// None for a material that passed its checks; rustls' own error if it finds an inconsistency.
+#[doc(hidden)]
 pub fn client_config(
     material: &Material,
     verification: ServerVerification,

@@ -70,3 +70,16 @@ fn path() -> OsString {
     env::join_paths([folder].into_iter().chain(env::split_paths(&others)))
         .expect("folders without colons")
 }
+
+/// What a page shows of Rust stands in an example that the tests of its crate run.
+#[test]
+fn the_rust_of_the_pages_is_run_elsewhere() {
+    let page = repository::read("docs/src/how-to/mutual-tls-for-tonic.md");
+    let blocks = markdown::blocks(&page, "rust");
+    let examples = ["tonic_server", "tonic_client"]
+        .map(|name| repository::read(&format!("crates/vidimus-tls/examples/{name}.rs")));
+    assert_eq!(blocks.len(), examples.len());
+    for (block, example) in blocks.iter().zip(examples) {
+        assert!(example.contains(block.as_str()), "no longer so:\n{block}");
+    }
+}
