@@ -7,6 +7,8 @@ standard output, one JSON object a line.
 import argparse
 import json
 import pathlib
+import sys
+import threading
 from concurrent import futures
 
 import grpc
@@ -31,12 +33,28 @@ def client(options):
     settings = [("grpc.ssl_target_name_override", options.server_name)]
     with grpc.secure_channel(options.address, credentials, settings) as channel:
         # None: bytes in, bytes out
-        call = channel.unary_unary(options.method)
+        method = channel.unary_unary(options.method)
+        request = bytes.fromhex(options.message)
+        if options.loop:
+            return loop(method, request)
         try:
-            answer = call(bytes.fromhex(options.message), timeout=20)
-            say(code="OK", answer=answer.hex())
+            say(code="OK", answer=method(request, timeout=20).hex())
         except grpc.RpcError as error:
             say(code=error.code().name, details=error.details())
+
+
+def loop(method, request):
+    """Calls until standard input ends; says how many calls went well after each one."""
+    ended = threading.Event()
+    threading.Thread(target=lambda: sys.stdin.read() or ended.set(), daemon=True).start()
+    calls, failures = 0, []
+    while not ended.is_set():
+        try:
+            method(request, timeout=20)
+            calls += 1
+        except grpc.RpcError as error:
+            failures.append(error.details())
+        say(calls=calls, failures=failures)
 
 
 class Echo(grpc.GenericRpcHandler):
@@ -68,6 +86,7 @@ def main():
     parser.add_argument("--method")
     parser.add_argument("--message", help="the request, in hexadecimal digits")
     parser.add_argument("--no-cert", action="store_true")
+    parser.add_argument("--loop", action="store_true")
     options = parser.parse_args()
     {"client": client, "server": server}[options.role](options)
 

@@ -1,20 +1,23 @@
 //! grpcio from PyPI: gRPC's C++ core over BoringSSL, with Python in front.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
 use prost::Message as _;
 use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 use vidimus_testkit::{Process, command};
 use vidimus_tls::config::Protocols;
 
-use crate::matrix::calling::{self, Call, Caller, METHOD, Outcome, Seen, greeting};
+use crate::matrix::calling::{self, Call, Caller, METHOD, OurServer, Outcome, Seen, greeting};
 use crate::matrix::program::finish;
 use crate::matrix::serving::{self, OurClient, Running, Server};
-use crate::matrix::{Alert, Attempt, Difference, SERVER, hexadecimal};
-use crate::support::DEADLINE;
+use crate::matrix::{Alert, Attempt, Certificates, Difference, Leaf, SERVER, hexadecimal};
+use crate::support::{DEADLINE, soon};
 
 /// V5, V6, T11, T12, T13, T14.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -50,11 +53,7 @@ async fn grpcios_client_is_served_and_refused_as_it_should_be() {
 }
 
 async fn client(call: Call) -> Seen {
-    let mut command = peer("client", &call.attempt.folder);
-    command
-        .args(["--method", METHOD, "--server-name", SERVER])
-        .args(["--message", &hexadecimal(&greeting().encode_to_vec())])
-        .args(["--address", &call.address.to_string()]);
+    let mut command = caller(&call.attempt.folder, call.address);
     if !call.presents {
         command.arg("--no-cert");
     }
@@ -69,6 +68,51 @@ async fn client(call: Call) -> Seen {
         outcome,
         said: output.to_string(),
     }
+}
+
+/// V10, V21. Each drain ends the connection that the calls of the moment are on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grpcio_loses_no_call_and_doubles_none_while_its_connections_are_drained() {
+    const DRAINS: u64 = 20;
+    const CALLS_BETWEEN: u64 = 20;
+    let certificates = Certificates::new();
+    let folder = certificates.folder("client", &certificates.client(Leaf::Good));
+    let server = OurServer::start(&certificates, Leaf::Good, "", Protocols::H2).await;
+    let mut command = caller(&folder, server.address);
+    command.arg("--loop");
+    let (process, stream) = Process::spawn_as_pipe(command);
+    stream.set_nonblocking(true).unwrap();
+    let (reading, mut writing) = UnixStream::from_std(stream).unwrap().into_split();
+    let mut lines = BufReader::new(reading).lines();
+
+    let (mut drains, mut last) = (0, Value::Null);
+    while let Some(line) = soon("a call", lines.next_line()).await.unwrap() {
+        last = serde_json::from_str(&line).unwrap();
+        if last["calls"].as_u64().unwrap() < (drains + 1) * CALLS_BETWEEN {
+            continue;
+        }
+        if drains == DRAINS {
+            writing.shutdown().await.unwrap();
+        } else {
+            let ended = server.server.close_where(|_| true, DEADLINE);
+            drains += u64::from(ended > 0);
+        }
+    }
+    assert_eq!(last["failures"], serde_json::json!([]), "{process}");
+    assert_eq!(server.log.total(), last["calls"].as_u64().unwrap());
+    let accepted = server.server.stats().handshakes_ok;
+    assert!(accepted > DRAINS, "{accepted} connections");
+    server.stop().await;
+}
+
+/// A client that is to call this address.
+fn caller(folder: &Path, address: SocketAddr) -> Command {
+    let mut command = peer("client", folder);
+    command
+        .args(["--method", METHOD, "--server-name", SERVER])
+        .args(["--message", &hexadecimal(&greeting().encode_to_vec())])
+        .args(["--address", &address.to_string()]);
+    command
 }
 
 /// V5, T12, T13.

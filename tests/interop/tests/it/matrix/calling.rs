@@ -296,8 +296,8 @@ impl Caller {
 /// Our server.
 pub(crate) struct OurServer {
     pub(crate) address: SocketAddr,
-    server: Server,
-    log: EchoLog,
+    pub(crate) server: Server,
+    pub(crate) log: EchoLog,
     shutdown: CancellationToken,
     tasks: JoinSet<()>,
 }
