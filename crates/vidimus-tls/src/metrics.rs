@@ -10,12 +10,16 @@
 //! | `vidimus_tls_accept_errors_total` | counter | `listener` |
 //! | `vidimus_tls_handshakes_total` | counter | `listener`, `result` (`ok`, `failed`), `reason` |
 //! | `vidimus_tls_calls_total` | counter | `listener`, `result` (`passed`, `refused`) |
+//! | `vidimus_tls_calls_would_be_refused_total` | counter: passed by a policy that only reports | `listener` |
+//! | `vidimus_tls_calls_ended_total` | counter: running when a new policy ended them | `listener` |
 //! | `vidimus_tls_connections_ended_total` | counter | `listener`, `cause` (`withdrawn`, `expired`, `closed_hard`, `turned_away`) |
 //! | `vidimus_tls_connections` | gauge | `listener`, `anchor`, `generation` (`current`, `older`) |
 //! | `vidimus_tls_material_generation` | gauge | `listener` |
 //! | `vidimus_tls_reloads_total` | counter | `listener`, `result` (`ok`, `refused`) |
 //! | `vidimus_tls_last_reload_timestamp_seconds` | gauge, seconds since 1970 | `listener` |
 //! | `vidimus_tls_file_events` | gauge: 1, or 0 if only the poll notices changes | `listener` |
+//! | `vidimus_tls_policy_generation` | gauge | `listener` |
+//! | `vidimus_tls_policy_reloads_total` | counter | `listener`, `result` (`ok`, `refused`) |
 //! | `vidimus_tls_leaf_expiry_seconds` | gauge, seconds, negative once expired | `listener` |
 //! | `vidimus_tls_root_expiry_seconds` | gauge, seconds | `listener`, `anchor` |
 //! | `vidimus_tls_crl_expiry_seconds` | gauge, seconds until nextUpdate | `listener`, `issuer` |
@@ -72,6 +76,7 @@ impl ServerMetrics {
     pub fn record(&self) {
         let peers = self.server.peers(None);
         self.counters();
+        self.policy();
         let mut varying = connections(&peers.summary);
         if let Security::Mutual { material, .. } = self.server.security() {
             let status = material.status();
@@ -122,12 +127,14 @@ impl ServerMetrics {
         for (result, count) in [
             ("passed", stats.calls),
             ("refused", stats.refused_by_policy),
-            ("ended_by_policy", stats.ended_by_policy),
-            ("would_be_refused", stats.would_be_refused),
         ] {
             counter!("vidimus_tls_calls_total", "listener" => listener, "result" => result)
                 .absolute(count);
         }
+        counter!("vidimus_tls_calls_would_be_refused_total", "listener" => listener)
+            .absolute(stats.would_be_refused);
+        counter!("vidimus_tls_calls_ended_total", "listener" => listener)
+            .absolute(stats.ended_by_policy);
         for (cause, count) in [
             ("withdrawn", stats.withdrawn),
             ("expired", stats.expired),
@@ -139,6 +146,17 @@ impl ServerMetrics {
                 "listener" => listener, "cause" => cause
             )
             .absolute(count);
+        }
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a gauge is a float")]
+    fn policy(&self) {
+        let (status, listener) = (self.server.policy().status(), self.listener);
+        gauge!("vidimus_tls_policy_generation", "listener" => listener)
+            .set(status.generation as f64);
+        for (result, count) in [("ok", status.reloads), ("refused", status.failures)] {
+            counter!("vidimus_tls_policy_reloads_total", "listener" => listener, "result" => result)
+                .absolute(count);
         }
     }
 
@@ -277,5 +295,21 @@ fn describe() {
         "vidimus_tls_crl_expiry_seconds",
         Unit::Seconds,
         "Until a revocation list's nextUpdate; negative once it has passed"
+    );
+    describe_counter!(
+        "vidimus_tls_calls_would_be_refused_total",
+        "Calls passed by a policy that only reports"
+    );
+    describe_counter!(
+        "vidimus_tls_calls_ended_total",
+        "Calls that were running when a new policy ended them"
+    );
+    describe_gauge!(
+        "vidimus_tls_policy_generation",
+        "Changes of the policy taken into use, counted from 1"
+    );
+    describe_counter!(
+        "vidimus_tls_policy_reloads_total",
+        "Changes of the policy's file that were taken into use, or refused"
     );
 }
