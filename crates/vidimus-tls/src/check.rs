@@ -37,7 +37,7 @@ pub enum Level {
 pub struct Finding {
     /// How it bears on the whole.
     pub level: Level,
-    /// What was looked at: `certificate`, `key`, `roots`, `chain`, `server`, `client`, `name`.
+    /// What was looked at: `certificate`, `key`, `roots`, `crl`, `chain`, `server`, `client`, `name`.
     pub about: &'static str,
     /// What was found, in plain words.
     pub text: String,
@@ -88,7 +88,10 @@ pub fn files(files: &MaterialFiles, expected: &Expectation, now: SystemTime) -> 
     }
     report.key_mode(files);
     match &trust {
-        Ok(trust) => report.roots(trust, now),
+        Ok(trust) => {
+            report.roots(trust, now);
+            report.lists(trust, now);
+        }
         Err(error) => report.add(Level::Wrong, "roots", chain_of(error)),
     }
     let sides = [(Purpose::Server, &as_server), (Purpose::Client, &as_client)];
@@ -244,6 +247,31 @@ impl Report {
                 self.add(Level::Warning, "roots", text);
             } else {
                 self.ends("roots", &format!("root {subject:?}"), root.not_after(), now);
+            }
+        }
+    }
+
+    fn lists(&mut self, trust: &Trust, now: SystemTime) {
+        for list in trust.revocation_lists() {
+            let (issuer, end) = (&list.issuer, list.next_update);
+            self.until = Some(self.until.map_or(end, |until| until.min(end)));
+            // Lists are short-lived by nature: that one ends within days is no reason for a warning.
+            let (level, verb, effect) = if now > end {
+                (Level::Warning, "ended at", ": whom it is about is refused")
+            } else {
+                (Level::Right, "is valid until", "")
+            };
+            let (entries, end) = (plural(list.entries, "certificate"), rfc3339(end));
+            let text = format!(
+                "the revocation list of {issuer:?}, which names {entries}, {verb} {end}{effect}"
+            );
+            self.add(level, "crl", text);
+            if !list.signed_by_known {
+                let text = format!(
+                    "no CA in these files has signed the revocation list of {issuer:?}; it counts for peers that \
+                     present the CA which has"
+                );
+                self.add(Level::Warning, "crl", text);
             }
         }
     }

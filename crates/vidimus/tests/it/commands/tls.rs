@@ -53,6 +53,35 @@ fn good_files_are_told_to_be_good() {
     }
 }
 
+/// V18. Revocation lists beside the files are looked at: whose, until when, and whether the own certificate is on one.
+#[test]
+fn revocation_lists_are_told_about() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pki = Pki::new("ca");
+    let leaf = pki.leaf("web").serial(&[7]).issue();
+    leaf.write_dir(folder.path(), &[&pki.root]);
+    let crl = folder.path().join("crl.pem");
+    let list = |number| pki.issuing.revocation_list(number);
+    write(&crl, &list(1).revoke(&[8]).pem());
+    let good = check(folder.path(), &[]);
+    assert_eq!(good.code, Some(0), "{}{}", good.stdout, good.stderr);
+    let told =
+        "the revocation list of \"CN=ca issuing\", which names 1 certificate, is valid until";
+    assert!(good.stdout.contains(told), "{}", good.stdout);
+
+    write(&crl, &list(2).revoke(&[7]).pem());
+    let lost = check(folder.path(), &[]);
+    assert_eq!(lost.code, Some(1), "{}", lost.stdout);
+    assert!(lost.stdout.contains("was revoked"), "{}", lost.stdout);
+
+    let stranger = Pki::new("other").issuing.revocation_list(1).ended().pem();
+    write(&crl, &format!("{}{stranger}", list(3).pem()));
+    let text = check(folder.path(), &[]).stdout;
+    for part in ["ended at", "no CA in these files has signed"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
 /// Each fault is told in words, with exit code 1.
 #[test]
 fn each_fault_is_told_in_words() {
