@@ -4,11 +4,11 @@ use tokio::net::TcpStream;
 use vidimus_testkit::Process;
 use vidimus_tls::config::Protocols;
 
-use crate::matrix::calling::{Call, Caller, Seen};
+use crate::matrix::calling::{Call, Caller, OurServer, Outcome, Seen};
 use crate::matrix::program::{last_words, listening, program};
 use crate::matrix::serving::{OurClient, Running, Server};
-use crate::matrix::{Alert, Attempt, SERVER, Speaks, pipe};
-use crate::support::DEADLINE;
+use crate::matrix::{Alert, Attempt, Certificates, Leaf, SERVER, Speaks, pipe};
+use crate::support::{DEADLINE, soon};
 
 /// Every line of the log carries what TLS said on both sides.
 const LOG: &str = r#"
@@ -19,6 +19,7 @@ defaults
   mode http
   log global
   retries 0
+  http-reuse always
   timeout connect 10s
   timeout client 20s
   timeout server 20s
@@ -37,7 +38,55 @@ async fn haproxy_as_a_client_is_served_and_refused_as_it_should_be() {
     CLIENT.run(client).await;
 }
 
+/// V10, V21. It keeps its connections to the server, and each drain ends those that it has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_through_haproxy_survive_that_its_connections_are_drained() {
+    const DRAINS: usize = 20;
+    const CALLS_BETWEEN: usize = 10;
+    let certificates = Certificates::new();
+    let server = OurServer::start(&certificates, Leaf::Good, "", Protocols::H2).await;
+    let (port, process) = start_client(&Call {
+        attempt: Attempt {
+            case: "drained",
+            folder: certificates.folder("client", &certificates.client(Leaf::Good)),
+            speaks: Speaks::Http2,
+        },
+        address: server.address,
+        presents: true,
+    })
+    .await;
+    for drain in 0..DRAINS {
+        for _ in 0..CALLS_BETWEEN {
+            let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+            let (outcome, said) = soon("a call", pipe::call_over_http1(stream)).await;
+            assert!(
+                matches!(outcome, Outcome::Answered(_)),
+                "after {drain} drains: {said}\n{process}"
+            );
+        }
+        let ended = server.server.close_where(|_| true, DEADLINE);
+        assert!(ended > 0, "it keeps a connection");
+    }
+    let calls = u64::try_from(DRAINS * CALLS_BETWEEN).unwrap();
+    assert_eq!(server.log.total(), calls, "no call was made twice");
+    let connections = server.server.stats().handshakes_ok;
+    assert!(connections < calls, "{connections} connections");
+    server.stop().await;
+}
+
 async fn client(call: Call) -> Seen {
+    let (port, mut process) = start_client(&call).await;
+    // it neither answers nor logs a call over HTTP/2 whose connection to the server broke, so that the client sends it again
+    let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+    let (outcome, more) = pipe::call_over_http1(stream).await;
+    process.wait_for_line_async("ended ", DEADLINE).await;
+    Seen {
+        outcome,
+        said: format!("{more}\n{}", last_words(process).await),
+    }
+}
+
+async fn start_client(call: &Call) -> (u16, Process) {
     let attempt = &call.attempt;
     let speaks = match attempt.speaks {
         Speaks::Http2 => "alpn h2",
@@ -66,15 +115,7 @@ backend ours
             ),
         )
     };
-    let (port, mut process) = listening(attempt, start).await;
-    // it neither answers nor logs a call over HTTP/2 whose connection to the server broke, so that the client sends it again
-    let stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-    let (outcome, more) = pipe::call_over_http1(stream).await;
-    process.wait_for_line_async("ended ", DEADLINE).await;
-    Seen {
-        outcome,
-        said: format!("{more}\n{}", last_words(process).await),
-    }
+    listening(attempt, start).await
 }
 
 /// V5, T12, T13.
