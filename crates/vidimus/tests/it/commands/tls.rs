@@ -62,20 +62,20 @@ fn revocation_lists_are_told_about() {
     leaf.write_dir(folder.path(), &[&pki.root]);
     let crl = folder.path().join("crl.pem");
     let list = |number| pki.issuing.revocation_list(number);
-    write(&crl, &list(1).revoke(&[8]).pem());
+    write(&crl, list(1).revoke(&[8]).pem());
     let good = check(folder.path(), &[]);
     assert_eq!(good.code, Some(0), "{}{}", good.stdout, good.stderr);
     let told =
         "the revocation list of \"CN=ca issuing\", which names 1 certificate, is valid until";
     assert!(good.stdout.contains(told), "{}", good.stdout);
 
-    write(&crl, &list(2).revoke(&[7]).pem());
+    write(&crl, list(2).revoke(&[7]).pem());
     let lost = check(folder.path(), &[]);
     assert_eq!(lost.code, Some(1), "{}", lost.stdout);
     assert!(lost.stdout.contains("was revoked"), "{}", lost.stdout);
 
     let stranger = Pki::new("other").issuing.revocation_list(1).ended().pem();
-    write(&crl, &format!("{}{stranger}", list(3).pem()));
+    write(&crl, format!("{}{stranger}", list(3).pem()));
     let text = check(folder.path(), &[]).stdout;
     for part in ["ended at", "no CA in these files has signed"] {
         assert!(text.contains(part), "{part}: {text}");
