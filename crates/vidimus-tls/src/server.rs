@@ -66,7 +66,7 @@ pub use listener::SystemdError;
 pub(crate) use listener::proxy::header as proxy_header;
 pub use listener::{AdoptError, BindUnixError, Listener, UnixOptions, UnixSocket, UnixSocketName};
 #[cfg(feature = "proxy-protocol")]
-pub use listener::{HeaderError, ProxyNetworks, ProxyNetworksError, ProxyOverUnix};
+pub use listener::{ProxyNetworks, ProxyNetworksError, ProxyOverUnix};
 pub use local::LocalPeers;
 pub use raw::{Connection, Stream};
 pub use registry::{ConnectionId, ConnectionInfo};

@@ -227,4 +227,33 @@ mod tests {
         assert_eq!((backoff.pause, backoff.until), (Duration::ZERO, None));
         assert_eq!(server.stats().accept_errors, 10);
     }
+
+    /// T17. Whatever else happens in the loop makes it wait anew, and must not put the end of the pause off.
+    #[tokio::test]
+    async fn a_pause_ends_although_the_loop_is_busy() {
+        let server = Server::builder(Security::Local(LocalPeers::owner())).build();
+        let tcp = tokio::net::TcpListener::bind(("127.0.0.1", 0))
+            .await
+            .expect("a port");
+        let address = tcp.local_addr().expect("its address");
+        let _client = tokio::net::TcpStream::connect(address)
+            .await
+            .expect("a connection");
+        let listener = Listener::from(tcp);
+        let mut backoff = Backoff::default();
+        let too_many = io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
+        backoff.after(&too_many, &server.0);
+        let accepting = async {
+            loop {
+                tokio::select! {
+                    biased;
+                    accepted = accept(&listener, backoff.until) => break accepted,
+                    () = tokio::task::yield_now() => {}
+                }
+            }
+        };
+        let accepted = timeout(Duration::from_secs(30), accepting).await;
+        accepted.expect("the pause ends").expect("a connection");
+        assert!(backoff.until.is_some_and(|until| Instant::now() >= until));
+    }
 }

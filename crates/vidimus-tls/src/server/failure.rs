@@ -41,7 +41,7 @@ pub(super) enum Cause {
     NoIdentity,
     #[cfg(feature = "proxy-protocol")]
     #[error(transparent)]
-    Proxy(#[from] super::HeaderError),
+    Proxy(super::listener::proxy::HeaderError),
     #[error("the handshake took longer than it may")]
     Timeout,
     #[error("transport")]

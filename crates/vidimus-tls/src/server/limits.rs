@@ -15,11 +15,13 @@ pub enum ExpiredPeers {
 /// A server's bounds and time-outs.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// For a whole handshake, from accept to the last message.
+    /// For a whole handshake, from accept to the last message; a PROXY header before it counts.
     pub handshake_timeout: Duration,
-    /// Sockets that have not finished their handshake. One more drops the oldest of them.
+    /// Sockets that have not finished their handshake. One more drops the oldest: of those whose `ClientHello` has arrived or
+    /// of those whose has not, whichever are more.
     pub max_handshakes: usize,
-    /// The same for one source address, so that one peer cannot take all places.
+    /// The same for one source, so that one peer cannot take all places: an IPv4 address, or 64 bits of an IPv6 address.
+    /// Behind a proxy it is the client's, by the PROXY header.
     pub max_handshakes_per_source: usize,
     /// Connections being served. One more is closed at once.
     pub max_connections: usize,

@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, UnixListener};
 
 pub use adopt::AdoptError;
 #[cfg(feature = "proxy-protocol")]
-pub use proxy::{HeaderError, ProxyNetworks, ProxyNetworksError, ProxyOverUnix};
+pub use proxy::{ProxyNetworks, ProxyNetworksError, ProxyOverUnix};
 #[cfg(feature = "systemd")]
 pub use systemd::SystemdError;
 pub use unix::{BindUnixError, UnixOptions, UnixSocket, UnixSocketName};

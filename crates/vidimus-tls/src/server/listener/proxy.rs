@@ -9,7 +9,7 @@ mod networks;
 
 use tokio::time::{Instant, timeout_at};
 
-pub use header::HeaderError;
+pub(crate) use header::HeaderError;
 pub use networks::{ProxyNetworks, ProxyNetworksError};
 
 use self::header::Claim;

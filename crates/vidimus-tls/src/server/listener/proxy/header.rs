@@ -17,8 +17,7 @@ const MAX_REST: u16 = 4096;
 
 /// Why a connection from a proxy was closed.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum HeaderError {
+pub(crate) enum HeaderError {
     /// The connection ended before the header did.
     #[error("the proxy closed the connection within its PROXY header")]
     Closed,
