@@ -1,6 +1,7 @@
 //! Our channel and our server through rotation after rotation of leaf and CA, under streams and calls.
 //!
-//! `VIDIMUS_SOAK=full` runs the long form, which `make soak` does; otherwise a short one is run.
+//! `VIDIMUS_SOAK=full` runs the long forms, which `make soak` does, `streams` or `connections` one of them; otherwise a short
+//! one is run.
 
 #[cfg(test)]
 mod calls;
