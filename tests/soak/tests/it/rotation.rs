@@ -45,7 +45,7 @@ const MANY_STREAMS: Form = Form {
     warm: 10,
     grace: Duration::from_secs(1),
     jitter: Duration::from_millis(250),
-    beat: Duration::from_secs(1),
+    beat: Duration::from_secs(2),
 };
 
 const MANY_CONNECTIONS: Form = Form {
