@@ -50,12 +50,6 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Lets new calls use this connection.
-    pub(super) fn install(&self, connection: &Arc<Connection>) {
-        self.pool.add(connection);
-        self.set_phase(Phase::Ready);
-    }
-
     pub(super) fn set_phase(&self, phase: Phase) {
         self.phase.send_replace(phase);
     }

@@ -58,7 +58,7 @@ struct Manager {
     renewals: watch::Receiver<Renewal>,
     /// The connections; each ends with its id.
     drivers: JoinSet<u64>,
-    /// A call waits for a connection, or for another one.
+    /// A call waits for a first connection.
     demanded: bool,
     /// No attempt before this.
     retry_at: Instant,
@@ -100,15 +100,16 @@ impl Manager {
             self.rotate_at = None;
             return self.first_connection(now);
         }
+        // A call that asked may have found a slot meanwhile.
         let full = usable.iter().all(|each| each.slots().are_full());
-        self.demanded &= full;
+        let awaited = full && self.shared.pool.freed().is_awaited();
+        self.demanded = false;
         let stale = usable.iter().any(|each| self.is_stale(each));
         // What comes next has new material, so it makes room for whoever waits.
         let room = usable.len() < self.shared.config.max_connections || stale;
-        if self.demanded && room {
+        if awaited && room {
             return self.attempt(now);
         }
-        self.demanded = false;
         if !stale {
             self.rotate_at = None;
             return Task::Wait(None);
@@ -264,18 +265,13 @@ impl Manager {
         self.backoff.reset();
         self.demanded = false;
         self.rotate_at = None;
-        self.shared.install(&connection);
-        for before in self.shared.pool.usable() {
-            if self.is_replaced_by(&before, &connection) {
-                self.shared.pool.retire(&before);
-            }
-        }
+        let through = self.renewals.borrow().through;
+        let generation = connection.generation();
+        self.shared.pool.install(&connection, |before| {
+            before.id() <= through || before.generation() < generation
+        });
+        self.shared.set_phase(Phase::Ready);
         Ok(())
-    }
-
-    fn is_replaced_by(&self, before: &Connection, new: &Connection) -> bool {
-        let renewed = before.id() <= self.renewals.borrow().through && before.id() < new.id();
-        renewed || before.generation() < new.generation()
     }
 
     fn failed(&mut self, error: ConnectError) {

@@ -30,13 +30,20 @@ impl Pool {
         live.push(Arc::downgrade(connection));
     }
 
-    /// Lets new calls use it.
-    pub(super) fn add(&self, connection: &Arc<Connection>) {
-        self.open.rcu(|open| {
-            let mut open = Vec::clone(open);
-            open.push(Arc::clone(connection));
-            open
+    /// Has new calls use it instead of those that it replaces, in one step: a call that knows of the new one must not get
+    /// to an old one.
+    pub(super) fn install(
+        &self,
+        connection: &Arc<Connection>,
+        replaces: impl Fn(&Connection) -> bool,
+    ) {
+        let before = self.open.rcu(|open| {
+            let stay = open.iter().filter(|each| !replaces(each)).cloned();
+            stay.chain([Arc::clone(connection)]).collect::<Vec<_>>()
         });
+        for replaced in before.iter().filter(|each| replaces(each)) {
+            replaced.retire();
+        }
         self.freed.tell_all();
     }
 

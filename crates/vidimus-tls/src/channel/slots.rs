@@ -36,9 +36,14 @@ impl Freed {
         }
     }
 
+    /// Whether a call waits.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) > 0
+    }
+
     /// Something has changed for the better; one that waits looks again.
     pub(super) fn tell(&self) {
-        if self.waiting.load(Ordering::SeqCst) > 0 {
+        if self.is_awaited() {
             self.notify.notify_one();
         }
     }

@@ -165,6 +165,26 @@ async fn a_channel_reconnects_when_asked_to() {
     assert_eq!(current().map(|connection| connection.id), Some(2));
 }
 
+/// Whoever knows that the channel has connected anew gets no old connection: a stream would hold it for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_after_a_renewal_uses_the_new_connection() {
+    let pki = Pki::new("Example");
+    let server = TestServer::mutual(rustls_config(&server_leaf(&pki), &pki.root)).await;
+    let leaf = client_leaf(&pki);
+    let watch = MaterialWatch::fixed(material(&leaf, &[&pki.root]));
+    let channel = channel(&server, watch);
+    for renewal in 1..=50 {
+        soon("a renewal", channel.reconnect())
+            .await
+            .expect("a connection");
+        call(&channel).await.expect("a call");
+        let connections = channel.status().connections;
+        let newest = connections.iter().find(|each| each.id == renewal);
+        let calls = newest.map(|newest| newest.calls);
+        assert_eq!(calls, Some(1), "{connections:?}");
+    }
+}
+
 /// New material that the server refuses leaves the old connection in use, and the status says why.
 #[tokio::test]
 async fn material_that_does_not_connect_leaves_the_old_connection_in_use() {
