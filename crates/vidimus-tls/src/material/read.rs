@@ -141,7 +141,8 @@ impl Snapshot {
     }
 
     fn is_complete(&self) -> bool {
-        self.certificate.0.is_ok() && self.key.0.is_ok() && self.ca.0.is_ok()
+        let crl = self.crl.as_ref().is_none_or(|crl| crl.0.is_ok());
+        crl && self.certificate.0.is_ok() && self.key.0.is_ok() && self.ca.0.is_ok()
     }
 
     pub(crate) fn layout(&self) -> Layout {
@@ -230,6 +231,12 @@ impl Snapshot {
                 trust.without_lists(options)
             }
             (Some(Content(Err(error))), Some(path)) => return Err(unread(path, error)),
+            (None, path)
+                if context.previous.is_none() && options.missing == RevocationGap::Refuse =>
+            {
+                let path = path.as_deref().unwrap_or_else(|| Path::new("crl.pem"));
+                return Err(unread(path, &io::ErrorKind::NotFound.into()));
+            }
             (_, _) => trust.without_lists(options),
         };
         Ok(match context.previous {

@@ -42,6 +42,16 @@ async fn the_start_decides_whether_lists_count() {
     assert_eq!(check(&watch), RevocationCheck::Off);
     let missing = start(&world, asked).await.expect_err("a refusal");
     assert!(missing.to_string().contains("crl.pem"), "{missing}");
+    let nowhere = MaterialFiles {
+        crl: None,
+        ..MaterialFiles::in_dir(world.dir.path())
+    };
+    let options = WatchOptions {
+        revocation: asked,
+        ..quick()
+    };
+    let started = MaterialWatch::start(nowhere, Usage::Server, options).await;
+    assert!(started.is_err(), "asked for, and nowhere to be found");
     let lax = RevocationOptions {
         missing: RevocationGap::Accept,
         ..asked
