@@ -13,10 +13,12 @@ use tokio::task::JoinSet;
 use vidimus_testkit::{Process, command};
 use vidimus_tls::config::Protocols;
 
-use crate::matrix::calling::{self, Call, Caller, METHOD, OurServer, Outcome, Seen, greeting};
+use crate::matrix::calling::{self, Call, Caller, METHOD, Outcome, Seen, greeting};
 use crate::matrix::program::finish;
 use crate::matrix::serving::{self, OurClient, Running, Server};
-use crate::matrix::{Alert, Attempt, Certificates, Difference, Leaf, SERVER, hexadecimal};
+use crate::matrix::{
+    Alert, Attempt, Certificates, Difference, Leaf, OurServer, SERVER, hexadecimal,
+};
 use crate::support::{DEADLINE, soon};
 
 /// V5, V6, T11, T12, T13, T14.

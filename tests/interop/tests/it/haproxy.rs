@@ -4,10 +4,10 @@ use tokio::net::TcpStream;
 use vidimus_testkit::Process;
 use vidimus_tls::config::Protocols;
 
-use crate::matrix::calling::{Call, Caller, OurServer, Outcome, Seen};
+use crate::matrix::calling::{Call, Caller, Outcome, Seen};
 use crate::matrix::program::{last_words, listening, program};
 use crate::matrix::serving::{OurClient, Running, Server};
-use crate::matrix::{Alert, Attempt, Certificates, Leaf, SERVER, Speaks, pipe};
+use crate::matrix::{Alert, Attempt, Certificates, Leaf, OurServer, SERVER, Speaks, pipe};
 use crate::support::{DEADLINE, soon};
 
 /// Every line of the log carries what TLS said on both sides.

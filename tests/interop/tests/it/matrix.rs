@@ -7,6 +7,7 @@
 
 pub(crate) mod calling;
 mod certificates;
+mod our_server;
 pub(crate) mod pipe;
 pub(crate) mod program;
 pub(crate) mod serving;
@@ -15,6 +16,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use certificates::{Certificates, Leaf};
+pub(crate) use our_server::OurServer;
 
 /// The name that our servers' and the foreign servers' certificates are for.
 pub(crate) const SERVER: &str = "server.example";

@@ -11,9 +11,8 @@ use serde_json::Value;
 use vidimus_testkit::command::Output;
 use vidimus_tls::config::Protocols;
 
-use crate::matrix::calling::OurServer;
 use crate::matrix::program::{finish, finish_within, program};
-use crate::matrix::{Certificates, Leaf, SERVER, put};
+use crate::matrix::{Certificates, Leaf, OurServer, SERVER, put};
 use crate::support::DEADLINE;
 
 /// testssl.sh's findings that are worse than LOW, or say that something could not be looked at, and why they stand.
