@@ -26,3 +26,19 @@ impl<S: Sync> FromRequestParts<S> for RemoteAddr {
         address.ok_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// V6. A handler that asks for its caller is never run for nobody.
+    #[tokio::test]
+    async fn a_request_that_nobody_let_in_is_unauthorized() {
+        let (mut parts, ()) = http::Request::new(()).into_parts();
+        let nobody = PeerIdentity::from_request_parts(&mut parts, &()).await;
+        assert_eq!(nobody.err(), Some(StatusCode::UNAUTHORIZED));
+        parts.extensions.insert(PeerIdentity::Unauthenticated);
+        let somebody = PeerIdentity::from_request_parts(&mut parts, &()).await;
+        assert!(somebody.is_ok());
+    }
+}
