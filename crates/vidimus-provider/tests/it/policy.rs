@@ -1,8 +1,22 @@
+use std::path::Path;
+
 use tonic::Code;
-use vidimus_provider::{manager::Outcome, server::Config};
+use vidimus_provider::{
+    manager::Outcome,
+    memory::MemoryProvider,
+    server::{self, Config, StartError},
+};
 use vidimus_testkit::{Credential, Pki};
 
 use crate::support::{Running, World, allow, soon, validate};
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test's files need not survive a crash"
+)]
+fn put(path: &Path, text: impl AsRef<[u8]>) {
+    std::fs::write(path, text).unwrap();
+}
 
 /// One certificate of a manager, by name.
 fn certificate(pki: &Pki, which: &str) -> Credential {
@@ -185,4 +199,66 @@ async fn the_manager_calls_only_a_provider_with_the_services_name_under_its_own_
         }
         running.stop().await;
     }
+}
+
+/// V17. A policy file says who may call what, health included, and is followed.
+#[tokio::test]
+async fn a_policy_file_rules_the_methods_and_is_followed() {
+    let world = World::new();
+    let file = world.path("policy.yaml");
+    let provider_alone =
+        "methods: [{match: /provider.v1.Provider/, allow: [dns:manager.example]}]\n";
+    put(&file, provider_alone);
+    let config = Config {
+        policy: Some(file.clone()),
+        ..world.config()
+    };
+    let mut running = Running::start(config).await;
+    let manager = running.manager(world.manager_dir()).await;
+    assert!(validate(&manager).await.unwrap().ok);
+    let health = async || match soon("watch", manager.watch_health("provider")).await {
+        Ok(mut stream) => soon("state", stream.message())
+            .await
+            .map(drop)
+            .map_err(|status| status.code()),
+        Err(error) => Err(error.status().code()),
+    };
+    assert_eq!(health().await, Err(Code::PermissionDenied));
+
+    let with_health =
+        format!("{provider_alone}  - {{match: /grpc.health.v1.Health/, allow: ['*']}}\n")
+            .replace("methods: [", "methods:\n  - ")
+            .replace("}]\n", "}\n");
+    put(&file, with_health);
+    let policy = running.status.server().policy().clone();
+    soon("the change", policy.wait_for_generation(2)).await;
+    assert_eq!(health().await, Ok(()));
+    let page = running.status.page();
+    assert_eq!((page.policy.generation, page.policy.last_error), (2, None));
+    running.stop().await;
+}
+
+/// V17, V6. What can't be meant doesn't start.
+#[tokio::test]
+async fn a_bad_policy_or_two_of_them_do_not_start() {
+    let world = World::new();
+    let file = world.path("policy.yaml");
+    let start = async |text: &str, list: &str| {
+        put(&file, text);
+        let config = Config {
+            policy: Some(file.clone()),
+            allowed_sans: allow(list),
+            ..world.config()
+        };
+        server::bind(config, MemoryProvider::default())
+            .await
+            .map(drop)
+    };
+    start("allow: []\n", "").await.unwrap();
+    let error = start("allow: []\n", "manager.example").await.unwrap_err();
+    assert!(matches!(error, StartError::TwoPolicies { .. }), "{error}");
+    let error = start("allow: [ip:x]\n", "").await.unwrap_err();
+    assert!(matches!(error, StartError::Policy(_)), "{error}");
+    let bad = Config::from_variables(|_| Some("uid:root".into())).unwrap_err();
+    assert!(bad.to_string().contains("uid:NUMBER"), "{bad}");
 }

@@ -127,3 +127,67 @@ pub(super) fn tighten(server: &Inner) {
         entry.policy_changed.notify_waiters();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::identity::UnixPeer;
+    use crate::policy::PolicyWatch;
+    use crate::server::registry::NewConnection;
+    use crate::server::{LocalPeers, Server};
+
+    /// What stands in a call's way when nothing has changed since the last one.
+    fn cost_of_a_check(text: &str, path: &str) -> Duration {
+        const ROUNDS: u32 = 1_000_000;
+        let policy = Policy::from_bytes(text.as_bytes()).expect(text);
+        let (policy, _publisher) = PolicyWatch::from_memory(policy);
+        let server = Server::builder(Security::Local(LocalPeers::owner())).policy(policy);
+        let server = server.build();
+        let peer = UnixPeer {
+            uid: 7,
+            gid: 7,
+            pid: None,
+        };
+        let registration = server.0.registry.register(NewConnection {
+            peer: PeerIdentity::Unix(peer),
+            address: None,
+            generation: 0,
+            chain: None,
+            since: server.0.clock.now(),
+        });
+        let entry = registration.entry();
+        let began = Instant::now();
+        for _ in 0..ROUNDS {
+            let verdict = entry.verdict(&server.0);
+            black_box(verdict.permit(black_box(path))).expect("permitted");
+        }
+        began.elapsed() / ROUNDS
+    }
+
+    /// Nothing is asserted about the time; run it optimised for a number.
+    #[test]
+    #[ignore = "prints a measurement: cargo test --release -p vidimus-tls --lib -- --ignored --nocapture cost"]
+    fn the_cost_of_a_check_is_printed() {
+        let path = "/provider.v1.Provider/Validate";
+        let many: String = (0..1000)
+            .map(|index| format!("  - {{match: /a{index}.B/, allow: [uid:{index}]}}\n"))
+            .collect();
+        for (what, text) in [
+            ("open", "allow: []\n".to_owned()),
+            ("a list", "allow: [uid:1, uid:7]\n".to_owned()),
+            (
+                "a rule for the method",
+                format!("methods: [{{match: {path}, allow: [uid:7]}}]\n"),
+            ),
+            (
+                "a rule for a prefix, among 1,000",
+                format!("methods:\n  - {{match: /, allow: [\"*\"]}}\n{many}"),
+            ),
+        ] {
+            println!("{what}: {:?} a check", cost_of_a_check(&text, path));
+        }
+    }
+}

@@ -3,6 +3,7 @@
 mod audit;
 mod ca;
 mod config;
+mod policy;
 mod provider;
 mod roots;
 mod tls;
