@@ -12,15 +12,38 @@ use crate::{
     stats::Runs,
 };
 
-const PEER: &str = "grpc-go";
+pub(crate) const PEER: &str = "grpc-go";
 /// Certificates of both sides: what people read, and the folder's name.
 const KEYS: [(&str, &str); 2] = [("P-384", "p-384"), ("P-256", "p-256")];
-/// A figure's name, the client's mode and how many at a time.
-const WORK: [(&str, &str, u32); 3] = [
-    ("connection and call, 4 clients", "connect", 4),
-    ("call, 1 in flight", "calls", 1),
-    ("call, 32 in flight", "calls", 32),
+/// What is measured.
+struct Work {
+    name: &'static str,
+    /// The client's mode.
+    mode: &'static str,
+    /// How many at a time.
+    workers: u32,
+    /// How many connections they share, if those stand.
+    connections: u32,
+}
+
+const fn work(name: &'static str, mode: &'static str, workers: u32, connections: u32) -> Work {
+    Work {
+        name,
+        mode,
+        workers,
+        connections,
+    }
+}
+
+const WORK: [Work; 5] = [
+    work("connection and call, 4 clients", "connect", 4, 1),
+    work("call, 1 in flight", "calls", 1, 1),
+    work("call, 32 in flight", "calls", 32, 1),
+    work("call, 32 connections, 8 each", "calls", 256, 32),
+    work("call, 256 connections, 1 each", "calls", 256, 256),
 ];
+/// Server CPU of grpc-go is at least this many times ours.
+const GOAL: f64 = 2.0;
 
 /// A suffix of the name, what it measures, and where that stands in a run.
 type FigureOf = (&'static str, Metric, fn(&Run) -> f64);
@@ -37,9 +60,9 @@ pub(crate) fn measure(
         let dir = material.dir.join(folder);
         let ours = node::provider(programs, &dir).map_err(|error| format!("{error:#}"));
         let theirs = peers::healthserver(programs, &dir);
-        for (name, mode, workers) in WORK {
+        for work in WORK {
             // The key type of the certificates is no part of a call on a connection that stands.
-            if mode == "calls" && keys != "P-384" {
+            if work.mode == "calls" && keys != "P-384" {
                 continue;
             }
             let args: Vec<String> = [
@@ -47,9 +70,11 @@ pub(crate) fn measure(
                 "-tls",
                 &dir.join("client").display().to_string(),
                 "-mode",
-                mode,
+                work.mode,
                 "-workers",
-                &workers.to_string(),
+                &work.workers.to_string(),
+                "-connections",
+                &work.connections.to_string(),
             ]
             .map(str::to_owned)
             .to_vec();
@@ -64,7 +89,7 @@ pub(crate) fn measure(
                 our_runs.add(|| run(&ours));
                 their_runs.add(|| run(&theirs));
             }
-            print(report, name, keys, &our_runs, &their_runs)?;
+            print(report, work.name, keys, &our_runs, &their_runs)?;
         }
         if keys == "P-384" {
             report.figure(&Figure {
@@ -94,14 +119,18 @@ fn print(
         (", p99", Metric::Latency, |run| run.p99),
     ];
     for (suffix, metric, of) in figures {
-        report.figure(&Figure {
+        let figure = Figure {
             name: format!("{name}{suffix}"),
             metric,
             keys,
             ours: ours.figure(of),
             peer: theirs.figure(of),
             peer_name: PEER,
-        })?;
+        };
+        report.figure(&figure)?;
+        if metric == Metric::ServerCpu {
+            report.goal(format!("half of grpc-go's CPU, {name}, {keys}"), &figure, GOAL);
+        }
     }
     Ok(())
 }

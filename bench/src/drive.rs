@@ -60,12 +60,8 @@ pub(crate) struct Material {
 impl Material {
     /// Has the client program fill a folder.
     pub(crate) fn prepare(programs: &Programs, dir: &Path) -> anyhow::Result<Self> {
-        let drive = programs
-            .drive
-            .as_ref()
-            .map_err(|reason| anyhow::anyhow!("no client program: {reason}"))?;
         let step_address = server::free_address()?;
-        let status = Command::new(drive)
+        let status = program(programs)?
             .arg("prepare")
             .arg("-dir")
             .arg(dir)
@@ -87,6 +83,15 @@ impl Material {
     }
 }
 
+/// The client program, to be given its arguments.
+pub(crate) fn program(programs: &Programs) -> anyhow::Result<Command> {
+    let path = programs
+        .drive
+        .as_ref()
+        .map_err(|reason| anyhow::anyhow!("no client program: {reason}"))?;
+    Ok(Command::new(path))
+}
+
 /// One run of the client against a server.
 pub(crate) fn run(
     programs: &Programs,
@@ -94,11 +99,7 @@ pub(crate) fn run(
     args: &[String],
     effort: Effort,
 ) -> anyhow::Result<Run> {
-    let program = programs
-        .drive
-        .as_ref()
-        .map_err(|reason| anyhow::anyhow!("no client program: {reason}"))?;
-    let mut command = Command::new(program);
+    let mut command = program(programs)?;
     command
         .args(args)
         .arg("-address")
@@ -106,10 +107,7 @@ pub(crate) fn run(
         .arg("-for")
         .arg(format!("{}ms", effort.run.as_millis()));
     let mut client = Client::start(command)?;
-    client.line(READY).and_then(|line| match line.as_str() {
-        "ready" => Ok(()),
-        other => bail!("the client says {other:?}"),
-    })?;
+    client.ready(READY)?;
 
     let before = CpuSample::of(server.pid())?;
     client.go()?;
@@ -135,13 +133,14 @@ pub(crate) fn run(
 }
 
 /// The running client program. Ends with this value.
-struct Client {
+pub(crate) struct Client {
     child: Child,
     lines: Receiver<String>,
 }
 
 impl Client {
-    fn start(mut command: Command) -> anyhow::Result<Self> {
+    /// Starts it with what it says in hand.
+    pub(crate) fn start(mut command: Command) -> anyhow::Result<Self> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -171,7 +170,16 @@ impl Client {
         Ok(Self { child, lines })
     }
 
-    fn line(&self, deadline: Duration) -> anyhow::Result<String> {
+    /// Waits until it has prepared itself.
+    pub(crate) fn ready(&self, deadline: Duration) -> anyhow::Result<()> {
+        match self.line(deadline)?.as_str() {
+            "ready" => Ok(()),
+            other => bail!("the client says {other:?}"),
+        }
+    }
+
+    /// The next line that it says.
+    pub(crate) fn line(&self, deadline: Duration) -> anyhow::Result<String> {
         self.lines
             .recv_timeout(deadline)
             .map_err(|error| match error {
@@ -184,7 +192,8 @@ impl Client {
             })
     }
 
-    fn go(&mut self) -> anyhow::Result<()> {
+    /// Lets it begin.
+    pub(crate) fn go(&mut self) -> anyhow::Result<()> {
         let input = self
             .child
             .stdin

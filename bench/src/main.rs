@@ -11,6 +11,7 @@ mod build;
 mod connections;
 mod cpu;
 mod drive;
+mod idle;
 mod issuing;
 mod node;
 mod peers;
@@ -54,6 +55,8 @@ enum Part {
     Issuing,
     /// Connections and calls.
     Connections,
+    /// Memory of connections that do nothing.
+    Idle,
 }
 
 /// How long and how often.
@@ -79,11 +82,15 @@ fn main() -> anyhow::Result<()> {
 
     report.machine()?;
     let material = drive::Material::prepare(&programs, scratch.path())?;
-    if options.only != Some(Part::Connections) {
+    let wanted = |part| options.only.is_none_or(|only| only == part);
+    if wanted(Part::Issuing) {
         issuing::measure(&programs, &material, effort, &mut report)?;
     }
-    if options.only != Some(Part::Issuing) {
+    if wanted(Part::Connections) {
         connections::measure(&programs, &material, effort, &mut report)?;
+    }
+    if wanted(Part::Idle) {
+        idle::measure(&programs, &material, &mut report)?;
     }
     report.finish()
 }

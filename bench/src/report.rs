@@ -23,6 +23,10 @@ pub(crate) enum Metric {
     Latency,
     /// Memory of the server after the work, in megabytes.
     Memory,
+    /// What a connection adds to the server's memory, in kilobytes.
+    ConnectionMemory,
+    /// CPU time of one computation, in nanoseconds.
+    Computation,
 }
 
 impl Metric {
@@ -31,6 +35,8 @@ impl Metric {
             Self::ServerCpu | Self::Latency => "us",
             Self::Rate => "1/s",
             Self::Memory => "MB",
+            Self::ConnectionMemory => "kB",
+            Self::Computation => "ns",
         }
     }
 
@@ -38,7 +44,11 @@ impl Metric {
     fn ratio(self, ours: f64, peer: f64) -> f64 {
         match self {
             Self::Rate => ours / peer,
-            Self::ServerCpu | Self::Latency | Self::Memory => peer / ours,
+            Self::ServerCpu
+            | Self::Latency
+            | Self::Memory
+            | Self::ConnectionMemory
+            | Self::Computation => peer / ours,
         }
     }
 }
@@ -94,7 +104,8 @@ impl Figure {
             Metric::ServerCpu => "server CPU",
             Metric::Rate => "rate",
             Metric::Latency => "latency",
-            Metric::Memory => "memory",
+            Metric::Memory | Metric::ConnectionMemory => "memory",
+            Metric::Computation => "computing",
         };
         let unit = self.metric.unit();
         let mut row = format!(

@@ -18,8 +18,9 @@ func health(args []string) error {
 	address := flags.String("address", "", "host:port")
 	dir := flags.String("tls", "", "folder with tls.crt, tls.key and ca.crt")
 	name := flags.String("server-name", serverName, "name in the server's certificate")
-	mode := flags.String("mode", "", "connect (one call on each new connection) or calls (on one connection)")
+	mode := flags.String("mode", "", "connect (one call on each new connection) or calls (on connections that stand)")
 	workers := flags.Int("workers", 1, "how many at a time")
+	connections := flags.Int("connections", 1, "how many connections the workers share, in mode calls")
 	length := flags.Duration("for", 2*time.Second, "how long")
 	_ = flags.Parse(args)
 
@@ -44,15 +45,19 @@ func health(args []string) error {
 	case "connect":
 		return loop(*workers, *length, func(int) error { return once() })
 	case "calls":
-		conn, err := open()
-		if err != nil {
-			return err
+		standing := make([]*grpc.ClientConn, *connections)
+		for at := range standing {
+			conn, err := open()
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
+			if err := check(conn); err != nil {
+				return err
+			}
+			standing[at] = conn
 		}
-		defer conn.Close()
-		if err := check(conn); err != nil {
-			return err
-		}
-		return loop(*workers, *length, func(int) error { return check(conn) })
+		return loop(*workers, *length, func(worker int) error { return check(standing[worker%len(standing)]) })
 	default:
 		return errors.New("unknown mode: " + *mode)
 	}
