@@ -7,6 +7,7 @@
 //! built or started makes its figures "not measured" and never ends the run; nothing here passes
 //! or fails by a time.
 
+mod bare;
 mod build;
 mod connections;
 mod cpu;
@@ -16,6 +17,7 @@ mod issuing;
 mod node;
 mod peers;
 mod raw;
+mod reaction;
 mod report;
 mod server;
 mod stats;
@@ -55,6 +57,10 @@ enum Part {
     Issuing,
     /// Connections and calls.
     Connections,
+    /// Connections without gRPC.
+    Bare,
+    /// From a change of the files until it shows.
+    Reaction,
     /// Memory of connections that do nothing.
     Idle,
 }
@@ -88,6 +94,12 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted(Part::Connections) {
         connections::measure(&programs, &material, effort, &mut report)?;
+    }
+    if wanted(Part::Bare) {
+        bare::measure(&programs, &material, effort, &mut report)?;
+    }
+    if wanted(Part::Reaction) {
+        reaction::measure(&mut report)?;
     }
     if wanted(Part::Idle) {
         idle::measure(&programs, &material, &mut report)?;

@@ -119,7 +119,10 @@ impl Figure {
                 .map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}x")),
         );
         for (side, result) in [("ours", &self.ours), (self.peer_name, &self.peer)] {
-            if let Err(reason) = result {
+            // Without a reason there is no such side.
+            if let Err(reason) = result
+                && !reason.is_empty()
+            {
                 row.push_str(&format!("\n    {side} not measured: {reason}"));
             }
         }
