@@ -1,6 +1,6 @@
-//! New mutual connections without gRPC: our acceptor beside HAProxy and stunnel.
+//! New mutual connections without gRPC: our acceptor beside `HAProxy` and stunnel.
 //!
-//! HAProxy answers one HTTP/1.1 request by itself, and so does ours. stunnel can only forward, so ours forwards there too,
+//! `HAProxy` answers one HTTP/1.1 request by itself, and so does ours. stunnel can only forward, so ours forwards there too,
 //! to the same echo. The client offers X25519 alone, which all three know.
 
 use std::{fs, path::Path, process::Command};
@@ -38,7 +38,7 @@ pub(crate) fn measure(
             mode: "http",
             keys,
             peer_name: "haproxy",
-            ours: ours(&dir, &["--answer"]),
+            ours: ours(&dir, &[]),
             peer: haproxy(&dir),
         };
         pair.measure(programs, &dir, effort, report)?;
@@ -208,11 +208,7 @@ fn echo(programs: &Programs, dir: &Path) -> Started {
     })
 }
 
-fn start(
-    dir: &Path,
-    name: &str,
-    command: impl FnOnce(&str) -> anyhow::Result<Command>,
-) -> Started {
+fn start(dir: &Path, name: &str, command: impl FnOnce(&str) -> anyhow::Result<Command>) -> Started {
     let run = || -> anyhow::Result<Server> {
         let address = server::free_address()?;
         let command = command(&address.to_string())?;

@@ -129,7 +129,11 @@ fn print(
         };
         report.figure(&figure)?;
         if metric == Metric::ServerCpu {
-            report.goal(format!("half of grpc-go's CPU, {name}, {keys}"), &figure, GOAL);
+            report.goal(
+                format!("half of grpc-go's CPU, {name}, {keys}"),
+                &figure,
+                GOAL,
+            );
         }
     }
     Ok(())

@@ -19,6 +19,7 @@ mod peers;
 mod raw;
 mod reaction;
 mod report;
+mod serve;
 mod server;
 mod stats;
 
@@ -45,9 +46,20 @@ struct Options {
     #[arg(long, value_enum)]
     only: Option<Part>,
 
+    #[command(subcommand)]
+    command: Option<Command>,
+
     /// Where the JSON lines go; `target/bench.jsonl` in the project if absent.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+}
+
+/// What this program does for itself.
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Serve with our acceptor, to be measured.
+    #[command(hide = true)]
+    Serve(serve::Options),
 }
 
 /// A part of the benchmark.
@@ -74,6 +86,9 @@ struct Effort {
 
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
+    if let Some(Command::Serve(how)) = &options.command {
+        return serve::run(how);
+    }
     let effort = Effort {
         rounds: options.rounds,
         run: Duration::try_from_secs_f64(options.seconds).context("--seconds")?,

@@ -115,7 +115,11 @@ async fn reactions(folder: &Path) -> anyhow::Result<(Vec<Duration>, Vec<Duration
 /// A client's material: a leaf of one CA that trusts another.
 fn caller(of: &Pki, trusts: &Authority) -> anyhow::Result<Material> {
     let now = Clock::system().now();
-    let leaf = of.leaf("client").dns("client.bench.example").client().issue();
+    let leaf = of
+        .leaf("client")
+        .dns("client.bench.example")
+        .client()
+        .issue();
     let identity = Identity::from_pem(
         leaf.chain_pem().as_bytes(),
         leaf.key_pem().as_bytes(),
@@ -170,7 +174,9 @@ async fn until_closed(
 
 async fn until_accepted(caller: &Material, address: SocketAddr) -> anyhow::Result<()> {
     let accepted = async { while open(caller, address).await.is_err() {} };
-    timeout(DEADLINE, accepted).await.context("never accepted again")
+    timeout(DEADLINE, accepted)
+        .await
+        .context("never accepted again")
 }
 
 /// An HTTP/2 connection that the server has accepted: its settings have come.
