@@ -9,6 +9,7 @@
 
 mod bare;
 mod build;
+mod checks;
 mod connections;
 mod cpu;
 mod drive;
@@ -71,6 +72,8 @@ enum Part {
     Connections,
     /// Connections without gRPC.
     Bare,
+    /// What single checks cost.
+    Checks,
     /// From a change of the files until it shows.
     Reaction,
     /// Memory of connections that do nothing.
@@ -112,6 +115,9 @@ fn main() -> anyhow::Result<()> {
     }
     if wanted(Part::Bare) {
         bare::measure(&programs, &material, effort, &mut report)?;
+    }
+    if wanted(Part::Checks) {
+        checks::measure(&mut report)?;
     }
     if wanted(Part::Reaction) {
         reaction::measure(&mut report)?;

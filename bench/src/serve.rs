@@ -43,7 +43,7 @@ async fn serve(options: &Options) -> anyhow::Result<()> {
     let listener = TcpListener::bind(options.address).await?.into();
     let never = CancellationToken::new();
     let server =
-        Server::builder(Security::mutual(material)).allow_list(AllowList::parse(CLIENT_NAME));
+        Server::builder(Security::mutual(material)).allow_list(AllowList::parse(CLIENT_NAME)?);
     let watching = driver.run(never.clone());
     if let Some(backend) = options.forward {
         let server = server.protocols(Protocols::None).build();
