@@ -60,13 +60,31 @@ pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     let identity = PeerIdentity::Certificate(Arc::clone(judged(&plain)?.identity()));
     let policy = Policy::from(AllowList::parse(CLIENT)?);
     let many = (0..1000).map(|at| format!("dns:host-{at}.bench.example"));
-    let many = many.chain([CLIENT.to_owned()]).collect::<Vec<_>>().join(",");
+    let many = many
+        .chain([CLIENT.to_owned()])
+        .collect::<Vec<_>>()
+        .join(",");
     let many = Policy::from(AllowList::parse(&many)?);
 
-    print(report, "read a list of 100,000", loading.as_secs_f64() * 1e9)?;
-    print(report, "chain, no revocation list", cost(|| judged(&plain).map(drop))?)?;
-    print(report, "chain, list of 100,000", cost(|| judged(&listed).map(drop))?)?;
-    for (name, policy) in [("call, list of one name", &policy), ("call, list of 1,001 names", &many)] {
+    print(
+        report,
+        "read a list of 100,000",
+        loading.as_secs_f64() * 1e9,
+    )?;
+    print(
+        report,
+        "chain, no revocation list",
+        cost(|| judged(&plain).map(drop))?,
+    )?;
+    print(
+        report,
+        "chain, list of 100,000",
+        cost(|| judged(&listed).map(drop))?,
+    )?;
+    for (name, policy) in [
+        ("call, list of one name", &policy),
+        ("call, list of 1,001 names", &many),
+    ] {
         let check = || {
             policy
                 .check(black_box(Some(&identity)), "/grpc.health.v1.Health/Check")
