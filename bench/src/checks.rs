@@ -1,4 +1,4 @@
-//! What single checks cost: a peer's chain without and with a long revocation list, and a call under a policy.
+//! What single checks cost: a peer's chain without and with a long revocation list, and a peer and its call under a policy.
 
 use std::{hint::black_box, sync::Arc, time::Duration};
 
@@ -82,8 +82,8 @@ pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
         cost(|| judged(&listed).map(drop))?,
     )?;
     for (name, policy) in [
-        ("call, list of one name", &policy),
-        ("call, list of 1,001 names", &many),
+        ("peer, list of one name", &policy),
+        ("peer, list of 1,001 names", &many),
     ] {
         let check = || {
             policy

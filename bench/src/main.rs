@@ -24,7 +24,10 @@ mod serve;
 mod server;
 mod stats;
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use anyhow::Context;
 use clap::{Parser, ValueEnum};
@@ -98,32 +101,44 @@ fn main() -> anyhow::Result<()> {
     };
     let target = build::workspace().join("target");
     let mut report = Report::create(&options.json.unwrap_or_else(|| target.join("bench.jsonl")))?;
-    let programs = Programs::build(&target, &report)?;
-    let scratch = tempfile::Builder::new()
-        .prefix("bench-")
-        .tempdir_in(&target)
-        .context("failed to make a scratch folder")?;
-
     report.machine()?;
-    let material = drive::Material::prepare(&programs, scratch.path())?;
     let wanted = |part| options.only.is_none_or(|only| only == part);
-    if wanted(Part::Issuing) {
-        issuing::measure(&programs, &material, effort, &mut report)?;
-    }
-    if wanted(Part::Connections) {
-        connections::measure(&programs, &material, effort, &mut report)?;
-    }
-    if wanted(Part::Bare) {
-        bare::measure(&programs, &material, effort, &mut report)?;
-    }
     if wanted(Part::Checks) {
         checks::measure(&mut report)?;
     }
     if wanted(Part::Reaction) {
         reaction::measure(&mut report)?;
     }
-    if wanted(Part::Idle) {
-        idle::measure(&programs, &material, &mut report)?;
+    if !matches!(options.only, Some(Part::Checks | Part::Reaction)) {
+        beside_others(wanted, &target, effort, &mut report)?;
     }
     report.finish()
+}
+
+/// What is measured beside other programs, which are built first.
+fn beside_others(
+    wanted: impl Fn(Part) -> bool,
+    target: &Path,
+    effort: Effort,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let programs = Programs::build(target, report)?;
+    let scratch = tempfile::Builder::new()
+        .prefix("bench-")
+        .tempdir_in(target)
+        .context("failed to make a scratch folder")?;
+    let material = drive::Material::prepare(&programs, scratch.path())?;
+    if wanted(Part::Issuing) {
+        issuing::measure(&programs, &material, effort, report)?;
+    }
+    if wanted(Part::Connections) {
+        connections::measure(&programs, &material, effort, report)?;
+    }
+    if wanted(Part::Bare) {
+        bare::measure(&programs, &material, effort, report)?;
+    }
+    if wanted(Part::Idle) {
+        idle::measure(&programs, &material, report)?;
+    }
+    Ok(())
 }

@@ -41,6 +41,9 @@ const CHANGES: usize = 50;
 const DEADLINE: Duration = Duration::from_secs(30);
 /// What opens an HTTP/2 connection: the preface and empty settings (RFC 9113 §3.4).
 const OPENING: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+/// A frame's type, and the flag that makes it an answer (RFC 9113 §6.7).
+const PING: u8 = 6;
+const ACK: u8 = 1;
 
 /// Measures both.
 pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
@@ -163,11 +166,8 @@ async fn until_closed(
     let mut stream = open(caller, address).await?;
     let began = Instant::now();
     volume.swap(&server.files(&[root]));
-    let closed = async {
-        let mut buffer = [0; 1024];
-        // An error is a closed connection as well.
-        while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {}
-    };
+    // An error is a closed connection as well.
+    let closed = async { while answer(&mut stream).await.is_ok() {} };
     timeout(DEADLINE, closed).await.context("not closed")?;
     Ok(began.elapsed())
 }
@@ -179,12 +179,27 @@ async fn until_accepted(caller: &Material, address: SocketAddr) -> anyhow::Resul
         .context("never accepted again")
 }
 
+/// Reads one frame and answers a ping, as every client does: a server that drains waits for that before it closes.
+async fn answer(stream: &mut TlsStream<TcpStream>) -> std::io::Result<()> {
+    let mut header = [0; 9];
+    stream.read_exact(&mut header).await?;
+    let [high, middle, low, kind, flags, ..] = header;
+    let length = u32::from_be_bytes([0, high, middle, low]);
+    let mut payload = Vec::new();
+    stream.take(length.into()).read_to_end(&mut payload).await?;
+    if kind == PING && flags & ACK == 0 {
+        stream.write_all(&[0, 0, 8, PING, ACK, 0, 0, 0, 0]).await?;
+        stream.write_all(&payload).await?;
+        stream.flush().await?;
+    }
+    Ok(())
+}
+
 /// An HTTP/2 connection that the server has accepted: its settings have come.
 async fn open(caller: &Material, address: SocketAddr) -> anyhow::Result<TlsStream<TcpStream>> {
     let mut stream = connect(caller, address).await?;
     stream.write_all(OPENING).await?;
-    let mut header = [0; 9];
-    stream.read_exact(&mut header).await?;
+    answer(&mut stream).await?;
     Ok(stream)
 }
 
