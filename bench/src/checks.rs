@@ -1,6 +1,6 @@
 //! What single checks cost: a peer's chain without and with a long revocation list, and a peer and its call under a policy.
 
-use std::{hint::black_box, sync::Arc, time::Duration};
+use std::{hint::black_box, io::Write as _, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use rustls_pki_types::CertificateDer;
@@ -25,6 +25,8 @@ const RUN: Duration = Duration::from_millis(300);
 const ENTRIES: u32 = 100_000;
 /// Four bytes without a leading zero, as DER wants a number.
 const FIRST_SERIAL: u32 = 0x4000_0000;
+/// What is called.
+const METHOD: &str = "/grpc.health.v1.Health/Check";
 /// Who calls.
 const CLIENT: &str = "client.bench.example";
 
@@ -65,6 +67,7 @@ pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
         .collect::<Vec<_>>()
         .join(",");
     let many = Policy::from(AllowList::parse(&many)?);
+    let rules = rules()?;
 
     print(
         report,
@@ -84,15 +87,30 @@ pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     for (name, policy) in [
         ("peer, list of one name", &policy),
         ("peer, list of 1,001 names", &many),
+        ("peer and method, 1,001 rules", &rules),
     ] {
         let check = || {
             policy
-                .check(black_box(Some(&identity)), "/grpc.health.v1.Health/Check")
+                .check(black_box(Some(&identity)), METHOD)
                 .context("refused")
         };
         print(report, name, cost(check)?)?;
     }
     Ok(())
+}
+
+/// A policy file with many rules, of which the last one fits.
+fn rules() -> anyhow::Result<Policy> {
+    let mut file = tempfile::NamedTempFile::new()?;
+    writeln!(file, "allow: [{CLIENT}]\nmethods:")?;
+    for at in 0..1000 {
+        writeln!(
+            file,
+            "  - {{match: /package{at}.Service/, allow: [{CLIENT}]}}"
+        )?;
+    }
+    writeln!(file, "  - {{match: {METHOD}, allow: [{CLIENT}]}}")?;
+    Policy::load(file.path()).map_err(|error| anyhow::anyhow!("{error:?}"))
 }
 
 fn print(report: &mut Report, name: &str, nanoseconds: f64) -> anyhow::Result<()> {
