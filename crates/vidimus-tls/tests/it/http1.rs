@@ -47,6 +47,40 @@ fn mutual(world: &World, dir: &std::path::Path, port: u16) -> Vec<String> {
     ]
 }
 
+/// A handler that panics, at once or after it had to wait, ends its own call and no other of the connection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_handler_that_panics_ends_its_call_alone() {
+    async fn at_once() -> String {
+        std::panic::panic_any("at once")
+    }
+    async fn after_a_wait() -> String {
+        tokio::task::yield_now().await;
+        std::panic::panic_any("after a wait")
+    }
+    let world = World::new();
+    let router = whoami()
+        .route("/at-once", get(at_once))
+        .route("/after-a-wait", get(after_a_wait));
+    let serving = Serving::http(world.dir.path(), Limits::default(), router).await;
+    let client = tempfile::tempdir().expect("a folder");
+    let mut arguments = mutual(&world, client.path(), serving.address.port());
+    let whoami = arguments.pop().expect("the URL");
+    let other = |path| whoami.replace("/whoami", path);
+    // One after the other, over one connection as long as it lasts.
+    arguments.extend([
+        "--http2".to_owned(),
+        other("/at-once"),
+        other("/after-a-wait"),
+        whoami.clone(),
+    ]);
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let said = curl(&arguments);
+    assert!(said.contains("HTTP/2.0 client.test"), "{said}");
+    assert_eq!(said.matches("curl: (92)").count(), 2, "{said}");
+    assert_eq!(serving.server.stats().accepted, 1, "{said}");
+    serving.stop().await;
+}
+
 /// V5. The listener says what it speaks, and the client chooses; one that uses no ALPN at all gets HTTP/1.1.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn curl_is_served_over_either_version_and_without_alpn() {
