@@ -111,7 +111,7 @@ mod tests {
         }
     }
 
-    /// V17. The sender never waits: the oldest are lost, and the listener learns how many.
+    /// The sender never waits: the oldest are lost, and the listener learns how many.
     #[tokio::test]
     async fn a_slow_listener_loses_the_oldest_and_is_told_how_many() {
         let (events, clock) = (Events::bounded(4), Clock::system());
