@@ -1,8 +1,6 @@
 //! The extensions of a certificate (RFC 5280 §4.2).
 #![warn(clippy::indexing_slicing, clippy::arithmetic_side_effects)]
 
-use std::collections::HashSet;
-
 use const_oid::ObjectIdentifier;
 
 use super::{CertError, NameForm};
@@ -11,7 +9,7 @@ use crate::{
         BIT_STRING, BOOLEAN, DerError, Element, INTEGER, OCTET_STRING, OID, Reader, SEQUENCE,
         context, context_primitive,
     },
-    extension::Extension,
+    extension::{self, Extension},
     oid,
     san::{self, Names},
 };
@@ -45,20 +43,9 @@ pub(super) struct Extensions {
 
 impl Extensions {
     pub(super) fn read(explicit: &Element<'_>) -> Result<Self, CertError> {
-        let mut inside = explicit.inside();
-        let mut list = inside.expect(SEQUENCE, "extensions")?.inside();
-        inside.finish()?;
         let mut found = Self::default();
-        let mut seen = HashSet::new();
-        while !list.is_empty() {
-            let extension = Extension::read(&mut list)?;
-            if !seen.insert(extension.id) {
-                return Err(CertError::DuplicateExtension {
-                    oid: oid::dotted(extension.id),
-                });
-            }
-            found.take(&extension)?;
-        }
+        let duplicate = |oid| CertError::DuplicateExtension { oid };
+        extension::each(explicit, duplicate, |extension| Ok(found.take(extension)?))?;
         Ok(found)
     }
 

@@ -1,13 +1,11 @@
 //! The extensions of a list (RFC 5280 §5.2).
 
-use std::collections::HashSet;
-
 use const_oid::ObjectIdentifier;
 
 use super::{CrlError, CrlNumber, Scope};
 use crate::{
     asn1::{DerError, Element, INTEGER, SEQUENCE, context_primitive},
-    extension::Extension,
+    extension::{self, Extension},
     oid,
 };
 
@@ -20,20 +18,9 @@ pub(super) struct Extensions {
 
 impl Extensions {
     pub(super) fn read(explicit: &Element<'_>) -> Result<Self, CrlError> {
-        let mut inside = explicit.inside();
-        let mut list = inside.expect(SEQUENCE, "extensions")?.inside();
-        inside.finish()?;
         let mut found = Self::default();
-        let mut seen = HashSet::new();
-        while !list.is_empty() {
-            let extension = Extension::read(&mut list)?;
-            if !seen.insert(extension.id) {
-                return Err(CrlError::DuplicateExtension {
-                    oid: oid::dotted(extension.id),
-                });
-            }
-            found.take(&extension)?;
-        }
+        let duplicate = |oid| CrlError::DuplicateExtension { oid };
+        extension::each(explicit, duplicate, |extension| found.take(extension))?;
         Ok(found)
     }
 
