@@ -30,6 +30,9 @@ pub const X509_CRL: &str = "X509 CRL";
 /// Labels of a certificate: RFC 7468's, and an old one it lists beside it.
 const CERTIFICATES: [&str; 2] = [CERTIFICATE, "X509 CERTIFICATE"];
 
+/// The label of OpenSSL's certificates with trust settings behind them.
+const TRUSTED_CERTIFICATE: &str = "TRUSTED CERTIFICATE";
+
 /// Why a PEM text was refused. Lines and positions count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PemError {
@@ -58,13 +61,14 @@ pub enum PemError {
         /// How many.
         found: usize,
     },
-    /// A line that looks like a boundary and is none.
-    #[error("line {line} looks like a PEM boundary and is none: {text:?}")]
+    /// A line that looks like a boundary and is none. Its text is left out: where a line end is missing, the boundary has
+    /// the content beside it, which may be a key.
+    #[error(
+        "line {line} looks like a PEM boundary and is none; accepted: a line of its own such as -----BEGIN CERTIFICATE-----"
+    )]
     Boundary {
         /// Which line.
         line: usize,
-        /// Its text, cut to 80 characters.
-        text: String,
     },
     /// A block that never ends, or ends under another label.
     #[error("{label} block that begins at line {line} is not ended by its own END line")]
@@ -96,6 +100,14 @@ pub enum PemError {
         /// What is wrong with it.
         #[source]
         source: DerError,
+    },
+    /// A certificate with OpenSSL's own notes on what to trust it for, which nothing here would apply.
+    #[error(
+        "line {line} begins a TRUSTED CERTIFICATE; accepted: CERTIFICATE, which `openssl x509` makes of it"
+    )]
+    Trusted {
+        /// The line it begins at.
+        line: usize,
     },
     /// A private key under a passphrase.
     #[error("private key at line {line} is encrypted; accepted: a key without passphrase")]
@@ -161,9 +173,18 @@ pub fn encode(label: &str, der: &[u8]) -> String {
 /// to say.
 ///
 /// # Errors
-/// One bad block refuses them all; no certificate at all is an error too.
+/// One bad block refuses them all, and so does a `TRUSTED CERTIFICATE`; no certificate at all is an error too.
 pub fn certificates(text: &[u8]) -> Result<Vec<Vec<u8>>, PemError> {
-    decode_all(&blocks(&CERTIFICATES, text, MAX_TEXT)?)
+    let labels = [&CERTIFICATES[..], &[TRUSTED_CERTIFICATE]].concat();
+    let blocks = blocks(&labels, text, MAX_TEXT)?;
+    // To pass over it would make the bundle a shorter one that is valid.
+    if let Some(block) = blocks
+        .iter()
+        .find(|block| block.label == TRUSTED_CERTIFICATE)
+    {
+        return Err(PemError::Trusted { line: block.line });
+    }
+    decode_all(&blocks)
 }
 
 /// Every revocation list of a text, in order; other known blocks are passed over. A text that is one DER structure is one

@@ -8,6 +8,8 @@ use vidimus_testkit::pki::{Curve, Usage as LeafUsage};
 use vidimus_testkit::{Authority, Credential, Pki, openssl};
 use vidimus_tls::material::{Identity, Material, MaterialFiles, Trust, Usage};
 
+use crate::support::put;
+
 #[expect(
     clippy::disallowed_methods,
     reason = "certificates made by the testkit are judged by the wall clock"
@@ -250,6 +252,24 @@ fn keys_are_never_shown() {
         );
         let error = error.expect_err("refused");
         shown.push_str(&format!("{error:?}{}", text(&error)));
+    }
+    // Line ends that were lost on the way, in each of the files that the key may have got into.
+    let one_line = mine.key_pem().replace('\n', "");
+    let first_lost = mine.key_pem().replacen('\n', "", 1);
+    let escaped = mine.key_pem().replace('\n', "\\n");
+    let files = MaterialFiles::in_dir(dir.path());
+    for key in [&one_line, &first_lost, &escaped, mine.key_pem()] {
+        for path in files.paths() {
+            let good = std::fs::read(path).expect("a file");
+            for before in [&b""[..], &good] {
+                put(path, [before, key.as_bytes()].concat());
+                match Material::load(&files, Usage::Both, now()) {
+                    Ok(material) => shown.push_str(&format!("{material:?}")),
+                    Err(error) => shown.push_str(&format!("{error:?}{}", text(&error))),
+                }
+            }
+            put(path, good);
+        }
     }
     shown.push_str(&log.text());
     for credential in [&mine, &other] {

@@ -53,10 +53,7 @@ pub(super) fn blocks<'a>(text: &'a [u8], also_known: &[&str]) -> Result<Vec<Bloc
     for (index, line) in text.split(|&byte| byte == b'\n').enumerate() {
         let number = index.saturating_add(1);
         let line = line.trim_ascii_end();
-        let boundary = || PemError::Boundary {
-            line: number,
-            text: String::from_utf8_lossy(line).chars().take(80).collect(),
-        };
+        let boundary = || PemError::Boundary { line: number };
         match (classify(line), open.take()) {
             (Line::NotQuiteABoundary, _) | (Line::End(_), None) => return Err(boundary()),
             (Line::Begin(label), None) => {
@@ -112,13 +109,15 @@ fn classify(line: &[u8]) -> Line<'_> {
 /// Dashes (also those a word processor makes of them) at either end, and inside what a boundary
 /// would say. A heading between dashes is text like any other.
 fn resembles_a_boundary(line: &[u8]) -> bool {
-    // What is longer is no mistyped boundary, and must not cost time.
-    if line.len() > 256 {
-        return false;
-    }
+    const JUDGED: usize = 256;
     let dash = |c: char| matches!(c, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
-    let line = String::from_utf8_lossy(line);
-    let line = line.trim();
+    // What opens a longer line says enough, such as a whole block that has lost its line ends, and the rest must not cost
+    // time.
+    let line = line.trim_ascii_start();
+    let line = String::from_utf8_lossy(line.get(..JUDGED).unwrap_or(line));
+    // Nor does a byte order mark or a quotation mark, as of a value cut out of JSON, make a block something else.
+    let around = |c: char| c.is_whitespace() || matches!(c, '\u{feff}' | '"' | '\'');
+    let line = line.trim_matches(around);
     let inner = line.trim_matches(dash);
     if inner.len() == line.len() {
         return false;

@@ -64,6 +64,68 @@ fn a_line_that_resembles_a_boundary_is_named() {
     }
 }
 
+/// What vanishes from a bundle leaves a shorter one that is valid.
+#[test]
+fn a_certificate_on_one_line_is_named_however_long_it_is() {
+    let content = "MIIB".repeat(300);
+    let (begin, end) = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----");
+    for one_line in [
+        format!("{begin}MAMCAQI={end}"),
+        format!("{begin}{content}{end}"),
+        format!("{begin}\\n{content}\\n{end}\\n"),
+    ] {
+        for before in ["", "  ", "\u{feff}", "\"", "'"] {
+            let text = format!("{CERT_A}{before}{one_line}\n{CERT_B}");
+            let refused = bundle(&text);
+            assert_eq!(refused, Err(PemError::Boundary { line: 4 }), "{before:?}");
+        }
+    }
+    // Other long lines are text like any other.
+    let text = format!("{CERT_A}subject: {content}\n---- {content}\n{CERT_B}");
+    assert_eq!(bundle(&text), Ok(vec![A.to_vec(), B.to_vec()]));
+}
+
+#[test]
+fn a_trusted_certificate_is_refused_where_certificates_are_read_and_only_there() {
+    let trusted = CERT_B.replace("CERTIFICATE", "TRUSTED CERTIFICATE");
+    let text = format!("{CERT_A}{trusted}");
+    assert_eq!(bundle(&text), Err(PemError::Trusted { line: 4 }));
+    assert_eq!(bundle(&trusted), Err(PemError::Trusted { line: 1 }));
+    assert!(private_key(format!("{trusted}{KEY}").as_bytes()).is_ok());
+}
+
+/// Whatever line ends a key has lost, in whichever file it stands.
+#[test]
+fn no_error_has_content_in_it() {
+    let secret = "MHcCAQEEIKcontentofakey";
+    for label in ["PRIVATE KEY", "EC PRIVATE KEY", "RSA PRIVATE KEY"] {
+        let (begin, end) = (
+            format!("-----BEGIN {label}-----"),
+            format!("-----END {label}-----"),
+        );
+        for text in [
+            format!("{begin}{secret}{end}"),
+            format!("{begin}{secret}\n{secret}\n{end}\n"),
+            format!("{begin}\n{secret}{end}\n"),
+            format!("{begin}\n{secret}\n{end}{secret}\n"),
+            format!("{begin}\n{secret}\n{end}\n"),
+            format!("{begin} {}{end}", secret.repeat(20)),
+        ] {
+            let text = text.as_bytes();
+            let errors = [
+                private_key(text).map(drop).unwrap_err(),
+                certificates(text).map(drop).unwrap_err(),
+                revocation_lists(text).map(drop).unwrap_err(),
+            ];
+            let shown = format!(
+                "{errors:?}{errors:#?}{}{}{}",
+                errors[0], errors[1], errors[2]
+            );
+            assert!(!shown.contains(&secret[..6]), "{shown}");
+        }
+    }
+}
+
 #[test]
 fn one_bad_block_refuses_all_and_is_named_by_position() {
     let text = format!("{CERT_A}{}", CERT_B.replace("MAMCAQI=", "MAMCAQI"));
