@@ -26,6 +26,12 @@ impl Extensions {
 
     fn take(&mut self, extension: &Extension<'_>) -> Result<(), CrlError> {
         match ObjectIdentifier::from_bytes(extension.id) {
+            Ok(oid::CRL_NUMBER) if extension.critical => {
+                return Err(extension
+                    .value
+                    .bad("cRLNumber: marked critical (RFC 5280 §5.2.3)")
+                    .into());
+            }
             Ok(oid::CRL_NUMBER) => {
                 let mut content = extension.value.inside();
                 let number = content.expect(INTEGER, "a list number")?;

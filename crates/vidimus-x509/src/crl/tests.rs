@@ -237,6 +237,11 @@ fn what_is_not_quite_a_list_is_refused() {
             extensions: extensions(&[number(&[1; 21])]),
             ..default()
         },
+        // RFC 5280 §5.2.3.
+        Parts {
+            extensions: extensions(&[extension(&oid::CRL_NUMBER, true, &unsigned(&[1]))]),
+            ..default()
+        },
     ] {
         assert!(bad.read().is_err());
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustls_pki_types::ServerName;
 use vidimus_tls::{
-    material::Trust,
+    material::{RevocationCheck, RevocationOptions, Trust},
     verify::{self, Judge},
 };
 
@@ -18,7 +18,7 @@ use self::{
 };
 use crate::verdicts::{self, Judged, Verdict, with_causes};
 
-/// V5, K15.
+/// V5, V18.
 #[test]
 #[cfg_attr(
     not(x509_limbo),
@@ -39,12 +39,11 @@ fn every_case_of_x509_limbo_is_judged_as_expected_or_for_a_stated_reason_otherwi
     verdicts::hold("x509-limbo", &judged, DIFFERENCES);
 }
 
-/// Reads the roots as a process would at that time and has the connection's verifier judge what the peer presents.
+/// Reads the roots and the lists as a process would at that time and has the connection's verifier judge what the peer
+/// presents.
 fn judge(case: &Case) -> Verdict {
     let now = case.at;
-    let trust = Trust::from_pem(case.roots.as_bytes(), now)
-        .map_err(|error| format!("roots: {}", with_causes(&error)))?;
-    let trust = Arc::new(trust);
+    let trust = Arc::new(trust(case)?);
     let presented = cases::presented(case)?;
     match &case.peer {
         Peer::Server(name) => {
@@ -63,4 +62,19 @@ fn judge(case: &Case) -> Verdict {
         }
     }
     Ok(())
+}
+
+fn trust(case: &Case) -> Result<Trust, String> {
+    let trust = Trust::from_pem(case.roots.as_bytes(), case.at)
+        .map_err(|error| format!("roots: {}", with_causes(&error)))?;
+    if case.lists.is_empty() {
+        return Ok(trust);
+    }
+    let options = RevocationOptions {
+        check: Some(RevocationCheck::Leaf),
+        ..RevocationOptions::default()
+    };
+    trust
+        .with_revocation(case.lists.as_bytes(), options, &[])
+        .map_err(|error| format!("lists: {}", with_causes(&error)))
 }

@@ -23,6 +23,8 @@ pub(super) struct Case {
     pub(super) success: bool,
     /// The roots in PEM.
     pub(super) roots: String,
+    /// The revocation lists in PEM; the suite asks for nothing where it gives none.
+    pub(super) lists: String,
     /// What the peer sends, its own certificate first, each in PEM.
     pub(super) chain: Vec<String>,
     /// Who the peer should be.
@@ -84,6 +86,7 @@ fn case(value: &Value) -> Case {
         description: text(&value["description"]).replace('\n', " "),
         success,
         roots: list(&value["trusted_certs"]).iter().map(text).collect(),
+        lists: list(&value["crls"]).iter().map(text).collect(),
         chain: leaf
             .chain(list(&value["untrusted_intermediates"]).iter().map(text))
             .collect(),
