@@ -1,6 +1,7 @@
 //! One attempt to connect: socket, TLS, HTTP/2, and the server's first byte.
 
 mod error;
+mod servers;
 
 use std::future::{Future as _, poll_fn};
 use std::io;
@@ -9,17 +10,15 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use hyper::client::conn::http2;
 use hyper_util::rt::TokioIo;
-use tokio::net::{UnixStream, lookup_host};
+use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use super::builder::{Config, Protection};
 use super::connection::Peer;
-use super::deadline::after;
 use super::dispatch::Dispatch;
 use super::driver::Driver;
 use super::slots::{Freed, Slots, UNTOLD};
@@ -42,80 +41,25 @@ pub(super) struct Connected {
     pub(super) trust: Option<Arc<Trust>>,
 }
 
-/// Tries every address in turn, within the connect timeout.
+/// Tries every address in turn until `deadline`.
 pub(super) async fn connect(
     config: &Config,
     freed: &Arc<Freed>,
+    deadline: Instant,
 ) -> Result<Connected, ConnectError> {
-    let deadline = after(config.connect_timeout);
     match &config.target {
         Target::Unix(path) => {
             let address = format!("unix:{}", path.display());
             let attempt = Attempt::new(config, freed, address, deadline);
             attempt.run(Dial::Unix(path.clone())).await
         }
-        Target::Tcp(servers) => connect_tcp(config, freed, servers, deadline).await,
-    }
-}
-
-async fn connect_tcp(
-    config: &Config,
-    freed: &Arc<Freed>,
-    servers: &[(String, u16)],
-    deadline: Instant,
-) -> Result<Connected, ConnectError> {
-    let mut worst: Option<ConnectError> = None;
-    let mut keep = |error: ConnectError| match &worst {
-        Some(before) if before.step() > error.step() => {}
-        _ => worst = Some(error),
-    };
-    let mut addresses = Vec::new();
-    for (host, port) in servers {
-        match resolve(host, *port, deadline, config.connect_timeout).await {
-            Ok(found) => addresses.extend(found),
-            Err(error) => keep(error),
+        Target::Tcp(servers) => {
+            let connect = |address: SocketAddr, deadline| {
+                let attempt = Attempt::new(config, freed, address.to_string(), deadline);
+                attempt.run(Dial::Tcp(address))
+            };
+            servers::try_each(servers, deadline, servers::look_up, connect).await
         }
-    }
-    let mut left = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
-    for address in addresses {
-        // An address that never answers must leave time for the next one.
-        let remaining = deadline.saturating_duration_since(Instant::now());
-        let share = remaining.checked_div(left).unwrap_or(remaining);
-        left = left.saturating_sub(1);
-        let attempt = Attempt::new(config, freed, address.to_string(), after(share));
-        match attempt.run(Dial::Tcp(address)).await {
-            Ok(connected) => return Ok(connected),
-            Err(error) => keep(error),
-        }
-    }
-    Err(worst.unwrap_or(ConnectError::NoAddress {
-        host: config.target.to_string(),
-    }))
-}
-
-async fn resolve(
-    host: &str,
-    port: u16,
-    deadline: Instant,
-    whole: Duration,
-) -> Result<Vec<SocketAddr>, ConnectError> {
-    let looked_up = timeout_at(deadline, lookup_host((host, port))).await;
-    let address = || host.to_owned();
-    let found: Vec<SocketAddr> = looked_up
-        .map_err(|_elapsed| ConnectError::TimedOut {
-            address: address(),
-            step: Step::Resolve,
-            after: whole,
-        })?
-        .map_err(|source| ConnectError::Resolve {
-            host: address(),
-            source,
-        })?
-        .collect();
-    if found.is_empty() {
-        Err(ConnectError::NoAddress { host: address() })
-    } else {
-        Ok(found)
     }
 }
 

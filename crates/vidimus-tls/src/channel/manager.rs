@@ -206,9 +206,11 @@ impl Manager {
             self.shared.set_phase(Phase::Connecting);
         }
         let (mut hang_ups, mut overtaken): (u32, u32) = (0, 0);
+        // One for all: a call has waited that long, however often the server hung up.
+        let deadline = after(self.shared.config.connect_timeout);
         loop {
             let shared = &self.shared;
-            let attempt = connect::connect(&shared.config, shared.pool.freed()).await;
+            let attempt = connect::connect(&shared.config, shared.pool.freed(), deadline).await;
             let error = match attempt.and_then(|connected| self.connected(connected)) {
                 Ok(()) => return,
                 Err(error) => error,
@@ -220,7 +222,8 @@ impl Manager {
                 _ => return self.failed(error),
             };
             *again = again.saturating_add(1);
-            if hang_ups > MAX_HANG_UPS || overtaken > MAX_OVERTAKEN {
+            let exhausted = hang_ups > MAX_HANG_UPS || overtaken > MAX_OVERTAKEN;
+            if exhausted || Instant::now() >= deadline {
                 return self.failed(error);
             }
             self.shared.counting.connect_failed(failure::chain(&error));

@@ -1,7 +1,7 @@
 //! Who is believed on either side, and what a refusal says.
 
 use std::net::Ipv4Addr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -266,7 +266,7 @@ async fn calls_fail_fast_or_wait_for_a_server_that_comes_later() {
     );
     assert_eq!(fast.status().state, ChannelState::Failing);
 
-    let short = std::time::Duration::from_millis(20);
+    let short = Duration::from_millis(20);
     let patient = build(
         builder(&pki, &target)
             .wait_for_ready()
@@ -318,6 +318,36 @@ async fn a_server_that_hangs_up_is_tried_again_twice() {
         assert_eq!(outcome.is_ok(), served, "{hang_ups} times: {outcome:?}");
         assert_eq!(channel.status().counters.connect_failures, hang_ups);
     }
+}
+
+/// However often a server hangs up, all attempts together have the time that one has.
+#[tokio::test]
+async fn attempts_after_hang_ups_end_with_the_first_ones_deadline() {
+    let whole = Duration::from_millis(600);
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let target = listener.local_addr().expect("an address").to_string();
+    let builder = Channel::builder(&target, SERVER, ClientTls::Plaintext);
+    let channel = build(builder.connect_timeout(whole));
+    let mut accepted = 0;
+    let hanging_up = async {
+        loop {
+            let (socket, _) = listener.accept().await.expect("a connection");
+            accepted += 1;
+            // Long, but not too long for an attempt with the whole time.
+            tokio::time::sleep(whole * 2 / 3).await;
+            drop(socket);
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = call(&channel) => outcome,
+        never = hanging_up => never,
+    };
+    assert_status(
+        outcome,
+        Code::Unavailable,
+        &["could not hear the server's first byte within"],
+    );
+    assert!((1..=2).contains(&accepted), "{accepted} attempts");
 }
 
 /// A server that speaks TLS but does not choose h2 is refused, and the error says so.
