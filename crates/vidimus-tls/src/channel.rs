@@ -12,7 +12,9 @@
 //! ```
 //!
 //! **Connections.** One is opened when a call needs it, with the material of that moment. When the material changes, another
-//! one is opened in the background, new calls move over, and the old one ends when its last call has. A server that drains
+//! one is opened in the background, new calls move over, and the old one ends when its last call has. Revocation lists alone
+//! are no reason: what a handshake shows and asks for is the same, and open connections are judged by them where they are. A
+//! failed attempt is made again after a while that grows, and at once when the material changes. A server that drains
 //! (GOAWAY) is left in the same way. A server that limits the calls on a connection (`MAX_CONCURRENT_STREAMS`) gets more
 //! connections when the calls need them, up to [`ChannelBuilder::max_connections`]: no call waits behind a long stream
 //! while another connection may be opened.
@@ -28,7 +30,8 @@
 //!
 //! **What is sent again.** Only what the server says it never processed: a request that was not written yet, one whose
 //! stream is above the last one named by a GOAWAY (RFC 9113 §6.8), one answered with `REFUSED_STREAM` (§8.7). At most
-//! twice, within the call's deadline, and only while no answer has begun. A request of one message is kept for that (up to
+//! twice, within the call's deadline, and only while no answer has begun. Where a call is refused
+//! twice, its connection is left; one refused stream alone, as of a server that sheds load, opens no other. A request of one message is kept for that (up to
 //! [`ChannelBuilder::resend_limit`]); a stream of messages is sent again only if none of it was written.
 //!
 //! **Background work.** Every channel has one task that connects, and one per connection; they belong to the channel and
@@ -51,6 +54,7 @@ mod dispatch;
 mod driver;
 mod failure;
 mod manager;
+mod newest;
 mod pool;
 mod shrink;
 mod slots;

@@ -13,9 +13,9 @@ use super::connection::Connection;
 use super::core::{Phase, Renewal, Shared};
 use super::deadline::after;
 use super::failure;
+use super::newest::Newest;
 use super::shrink;
 use super::status::Counting;
-use crate::material::Material;
 
 /// How often the server may hang up on an attempt, without a reason, before it counts as failed.
 const MAX_HANG_UPS: u32 = 2;
@@ -26,7 +26,7 @@ const MAX_OVERTAKEN: u32 = 2;
 pub(super) async fn run(shared: Arc<Shared>) {
     let material = match &shared.config.protection {
         Protection::None => None,
-        Protection::Tls { watch, .. } => Some(watch.subscribe()),
+        Protection::Tls { watch, .. } => Some(Newest::new(watch.subscribe())),
     };
     let (initial, max) = shared.config.backoff;
     let mut surplus = interval(shared.config.surplus_idle);
@@ -34,6 +34,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
     let state = Arc::clone(&shared);
     let mut manager = Manager {
         material,
+        attempted: None,
         renewals: shared.renewals(),
         drivers: JoinSet::new(),
         demanded: false,
@@ -53,7 +54,9 @@ pub(super) async fn run(shared: Arc<Shared>) {
 
 struct Manager {
     shared: Arc<Shared>,
-    material: Option<watch::Receiver<Arc<Material>>>,
+    material: Option<Newest>,
+    /// The generation at the begin of the last attempt to connect.
+    attempted: Option<u64>,
     /// Connections that are to be replaced whatever their material.
     renewals: watch::Receiver<Renewal>,
     /// The connections; each ends with its id.
@@ -104,7 +107,8 @@ impl Manager {
         let full = usable.iter().all(|each| each.slots().are_full());
         let awaited = full && self.shared.pool.freed().is_awaited();
         self.demanded = false;
-        let stale = usable.iter().any(|each| self.is_stale(each));
+        let since = self.since();
+        let stale = usable.iter().any(|each| self.is_stale(each, since));
         // What comes next has new material, so it makes room for whoever waits.
         let room = usable.len() < self.shared.config.max_connections || stale;
         if awaited && room {
@@ -146,16 +150,25 @@ impl Manager {
         }
     }
 
-    /// Whether there is newer material than the connection was opened with, or somebody asked for another one.
-    fn is_stale(&self, connection: &Connection) -> bool {
-        if connection.id() <= self.renewals.borrow().through {
-            return true;
+    fn since(&mut self) -> Option<u64> {
+        self.material.as_mut().map(Newest::since)
+    }
+
+    /// Whether the connection was opened with another identity or other roots than those in use `since` a generation, or
+    /// somebody asked for another one.
+    fn is_stale(&self, connection: &Connection, since: Option<u64>) -> bool {
+        connection.id() <= self.renewals.borrow().through || connection.generation() < since
+    }
+
+    /// What failed with the material before may go well now: nothing has to wait for that any longer.
+    fn material_changed(&mut self) {
+        let newest = self.material.as_ref().map(Newest::generation);
+        if newest <= self.attempted {
+            return;
         }
-        let newest = self
-            .material
-            .as_ref()
-            .map(|material| material.borrow().generation());
-        newest > connection.generation()
+        self.backoff.reset();
+        self.retry_at = Instant::now();
+        self.rotate_at = None;
     }
 
     async fn wait(&mut self, until: Option<Instant>) {
@@ -167,14 +180,13 @@ impl Manager {
         };
         let renewed = async {
             match &mut self.material {
-                // The channel holds the watch, so its sender lives.
-                Some(material) => material.changed().await.is_ok(),
+                Some(material) => material.changed().await,
                 None => std::future::pending().await,
             }
         };
         tokio::select! {
             () = self.shared.demanded() => self.demanded = true,
-            _renewed = renewed => {}
+            () = renewed => self.material_changed(),
             // The channel's shared state holds the sender.
             Ok(()) = self.renewals.changed() => {
                 if self.renewals.borrow_and_update().failure.is_none() {
@@ -209,6 +221,7 @@ impl Manager {
         // One for all: a call has waited that long, however often the server hung up.
         let deadline = after(self.shared.config.connect_timeout);
         loop {
+            self.attempted = self.material.as_ref().map(Newest::generation);
             let shared = &self.shared;
             let attempt = connect::connect(&shared.config, shared.pool.freed(), deadline).await;
             let error = match attempt.and_then(|connected| self.connected(connected)) {
@@ -269,9 +282,10 @@ impl Manager {
         self.demanded = false;
         self.rotate_at = None;
         let through = self.renewals.borrow().through;
-        let generation = connection.generation();
+        // Material may have changed again meanwhile: what is no older than the new connection stays beside it.
+        let since = self.since().min(connection.generation());
         self.shared.pool.install(&connection, |before| {
-            before.id() <= through || before.generation() < generation
+            before.id() <= through || before.generation() < since
         });
         self.shared.set_phase(Phase::Ready);
         Ok(())

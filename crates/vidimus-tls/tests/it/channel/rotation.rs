@@ -8,7 +8,7 @@ use vidimus_testkit::{Credential, Pki, wait_until_async};
 use vidimus_tls::channel::{Channel, ChannelState, ClientTls};
 use vidimus_tls::clock::Clock;
 use vidimus_tls::identity::Fingerprint;
-use vidimus_tls::material::Usage;
+use vidimus_tls::material::{RevocationOptions, Trust, Usage};
 use vidimus_tls::watch::{MaterialPublisher, MaterialWatch};
 
 use super::server::{TestServer, rustls_config};
@@ -16,12 +16,19 @@ use super::{assert_status, build, call, client_leaf, material, server_leaf};
 use crate::support::{DEADLINE, SERVER, request, soon};
 
 const QUICK: Duration = Duration::from_millis(1);
+/// A wait that no test gets to the end of.
+const LONG: Duration = Duration::from_secs(120);
 
 fn channel(server: &TestServer, watch: MaterialWatch) -> Channel {
+    channel_that_waits(server, watch, QUICK)
+}
+
+/// A channel that waits so long after a failed attempt.
+fn channel_that_waits(server: &TestServer, watch: MaterialWatch, backoff: Duration) -> Channel {
     build(
         Channel::builder(&server.target(), SERVER, ClientTls::Watch(watch))
             .rotation_jitter(QUICK)
-            .backoff(QUICK, QUICK),
+            .backoff(backoff, backoff),
     )
 }
 
@@ -185,37 +192,89 @@ async fn a_call_after_a_renewal_uses_the_new_connection() {
     }
 }
 
-/// New material that the server refuses leaves the old connection in use, and the status says why.
+/// New material that the server refuses leaves the old connection in use, and the status says why. Better material is
+/// tried as soon as it is there, however long the next attempt would have waited.
 #[tokio::test]
 async fn material_that_does_not_connect_leaves_the_old_connection_in_use() {
     let pki = Pki::new("Example");
     let server = TestServer::mutual(rustls_config(&server_leaf(&pki), &pki.root)).await;
     let leaf = client_leaf(&pki);
-    let (watch, mut publisher) = MaterialWatch::from_memory(material(&leaf, &[&pki.root]));
-    let channel = channel(&server, watch);
-    call(&channel).await.expect("a call");
-    present(&mut publisher, &client_leaf(&Pki::new("Other")));
-    wait_until_async(DEADLINE, || async {
-        let failures = channel.status().counters.connect_failures;
-        if failures >= 2 {
-            Ok(())
-        } else {
-            Err(format!("{failures} attempts"))
-        }
-    })
-    .await;
-    call(&channel).await.expect("the old connection serves on");
-    let status = channel.status();
-    assert_eq!(
-        (status.state, status.generation),
-        (ChannelState::Ready, Some(2))
-    );
-    assert_eq!(generations(&channel), [1]);
-    let reason = status.counters.last_connect_failure.expect("a reason");
-    assert!(reason.contains("UnknownCA"), "{reason}");
+    for (backoff, attempts) in [(QUICK, 2), (LONG, 1)] {
+        let (watch, mut publisher) = MaterialWatch::from_memory(material(&leaf, &[&pki.root]));
+        let channel = channel_that_waits(&server, watch, backoff);
+        call(&channel).await.expect("a call");
+        present(&mut publisher, &client_leaf(&Pki::new("Other")));
+        wait_until_async(DEADLINE, || async {
+            let failures = channel.status().counters.connect_failures;
+            if failures >= attempts {
+                Ok(())
+            } else {
+                Err(format!("{failures} attempts"))
+            }
+        })
+        .await;
+        call(&channel).await.expect("the old connection serves on");
+        let status = channel.status();
+        assert_eq!(
+            (status.state, status.generation),
+            (ChannelState::Ready, Some(2))
+        );
+        assert_eq!(generations(&channel), [1]);
+        let reason = status.counters.last_connect_failure.expect("a reason");
+        assert!(reason.contains("UnknownCA"), "{reason}");
 
-    present(&mut publisher, &leaf);
+        present(&mut publisher, &leaf);
+        until_generations(&channel, &[3]).await;
+    }
+}
+
+/// Without a connection, too: a refused certificate is replaced, and the next call goes through although the next attempt
+/// is minutes away.
+#[tokio::test]
+async fn new_material_ends_the_wait_after_a_refusal() {
+    let pki = Pki::new("Example");
+    let server = TestServer::mutual(rustls_config(&server_leaf(&pki), &pki.root)).await;
+    let refused = client_leaf(&Pki::new("Other"));
+    let (watch, mut publisher) = MaterialWatch::from_memory(material(&refused, &[&pki.root]));
+    let channel = channel_that_waits(&server, watch, LONG);
+    for _ in 0..2 {
+        assert_status(call(&channel).await, Code::Unavailable, &["UnknownCA"]);
+    }
+    assert_eq!(channel.status().counters.connect_failures, 1);
+
+    present(&mut publisher, &client_leaf(&pki));
+    wait_until_async(DEADLINE, || async { call(&channel).await.map(drop) }).await;
+    assert_eq!(generations(&channel), [2]);
+}
+
+/// Revocation lists change every day, and what a handshake shows and asks for doesn't: the connection stays. Other roots
+/// replace it.
+#[tokio::test]
+async fn a_new_revocation_list_alone_opens_no_connection() {
+    let (pki, other) = (Pki::new("Example"), Pki::new("Other"));
+    let server = TestServer::mutual(rustls_config(&server_leaf(&pki), &pki.root)).await;
+    let (watch, mut publisher) =
+        MaterialWatch::from_memory(material(&client_leaf(&pki), &[&pki.root]));
+    let channel = channel(&server, watch.clone());
+    call(&channel).await.expect("a call");
+
+    let clock = Clock::system();
+    let trust = |roots: String| Trust::from_pem(roots.as_bytes(), clock.now()).expect("roots");
+    let list = pki.issuing.revocation_list(1).pem();
+    let listed = trust(pki.root.pem())
+        .with_revocation(list.as_bytes(), RevocationOptions::default(), &[])
+        .expect("a good list");
+    publisher.replace_trust(listed, &clock);
+    for _ in 0..50 {
+        call(&channel).await.expect("a call");
+    }
+    assert_eq!(watch.status().revocation_lists.len(), 1);
+    assert_eq!(generations(&channel), [1]);
+    assert_eq!(channel.status().counters.connects, 1);
+
+    publisher.replace_trust(trust(pki.root.pem() + &other.root.pem()), &clock);
     until_generations(&channel, &[3]).await;
+    assert_eq!(channel.status().counters.connects, 2);
 }
 
 /// A closed channel lets what runs finish, takes nothing new, and says goodbye to the server.
