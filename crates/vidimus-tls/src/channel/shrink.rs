@@ -7,6 +7,7 @@
 use std::convert::Infallible;
 use std::future;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -17,7 +18,7 @@ use super::deadline::after;
 use super::status::Counting;
 use crate::material::Trust;
 use crate::server::ExpiredPeers;
-use crate::verify::{self, Refusal};
+use crate::verify::{self, Refusal, VerifiedChain};
 
 /// Follows the trust and the clock for as long as the channel lives.
 pub(super) async fn follow(shared: &Shared) -> Infallible {
@@ -67,9 +68,14 @@ pub(super) fn judge_again(
         return Ok(());
     };
     let now = config.clock.now().min(chain.earliest_not_after());
-    let Some(anew) = chain.judge_again(trust, now)? else {
-        return Ok(());
-    };
+    match chain.judge_again(trust, now)? {
+        Some(anew) => stands(config, connection, anew),
+        None => Ok(()),
+    }
+}
+
+/// Keeps a chain that holds along another path, if the name counts under that, too: its CAs may be constrained to others.
+fn stands(config: &Config, connection: &Connection, anew: VerifiedChain) -> Result<(), Refusal> {
     if let Some(end_entity) = anew.presented().first() {
         verify::name(end_entity, anew.identity(), &config.server_name)?;
     }
@@ -102,10 +108,12 @@ fn expire(shared: &Shared) {
     }
     let now = shared.config.clock.now();
     for connection in shared.pool.live() {
-        let expired = connection
-            .verified()
-            .is_some_and(|chain| now > chain.earliest_not_after());
-        if expired && !connection.is_ending() {
+        let chain = connection.verified();
+        let expired = chain.filter(|chain| now > chain.earliest_not_after());
+        if let Some(chain) = expired
+            && !connection.is_ending()
+            && !holds_otherwise(shared, &connection, &chain, now)
+        {
             let reason = "the server's certificate has expired".to_owned();
             connection.end(reason, after(shared.config.expiry_grace));
             Counting::add(&shared.counting.expired);
@@ -118,6 +126,21 @@ fn expire(shared: &Shared) {
             replace(shared, &connection);
         }
     }
+}
+
+/// Whether a chain, a certificate of whose path has expired, holds along another path.
+fn holds_otherwise(
+    shared: &Shared,
+    connection: &Connection,
+    chain: &VerifiedChain,
+    now: SystemTime,
+) -> bool {
+    let Protection::Tls { watch, .. } = &shared.config.protection else {
+        return false;
+    };
+    let anew = chain.judge(watch.current().trust(), now);
+    anew.and_then(|anew| stands(&shared.config, connection, anew))
+        .is_ok()
 }
 
 /// Takes the connection away from new calls, and opens another one if they used it.

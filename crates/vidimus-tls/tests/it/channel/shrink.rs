@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use tonic::{Code, Status, Streaming};
 use vidimus_proto::testkit::v1::EchoResponse;
 use vidimus_proto::testkit::v1::echo_client::EchoClient;
-use vidimus_testkit::pki::{RevocationListSpec, Validity};
+use vidimus_testkit::pki::{AuthoritySpec, RevocationListSpec, Validity};
 use vidimus_testkit::{Authority, Credential, Pki, wait_until_async};
 use vidimus_tls::channel::{Channel, ChannelBuilder, ClientTls};
 use vidimus_tls::clock::Clock;
@@ -258,6 +258,51 @@ async fn a_connection_ends_with_its_servers_certificate() {
             (counters(&expiring).expired, counters(&lasting).expired),
             (ended, 0)
         );
+    }
+}
+
+/// V14. The path by which a server was accepted expires; along another one its chain holds, and the connection stays.
+#[tokio::test]
+async fn a_servers_chain_that_expires_along_one_path_and_holds_along_another_stays() {
+    let soon_over = Validity::ends_in(Duration::from_secs(3600));
+    let old = AuthoritySpec::new("root").validity(soon_over).root();
+    let clients = Pki::new("Clients");
+    let folder = tempfile::tempdir().expect("a folder");
+    let renewed = renew(&old, folder.path());
+    let leaf = old.leaf("server").dns(SERVER).server().issue();
+    let server = TestServer::mutual(rustls_config(&leaf, &clients.root)).await;
+    for (roots, stays) in [
+        (&[&*old.pem(), &renewed][..], true),
+        (&[&*old.pem()], false),
+    ] {
+        let ahead = Arc::default();
+        let (watch, mut publisher) =
+            MaterialWatch::from_memory(material(&client_leaf(&clients), &[&old]));
+        publisher.replace_trust(trust(roots), &Clock::system());
+        let channel = build(
+            channel(&server.target(), &watch)
+                .clock(clock(&ahead))
+                .expiry_interval(Duration::from_millis(10))
+                .expiry_grace(Duration::from_millis(50)),
+        );
+        let mut running = stream(&channel).await;
+        let first = || channel.status().connections.into_iter().next();
+        let before = first().and_then(|first| first.anchor);
+        ahead.store(2 * 3600, Ordering::Relaxed);
+        if stays {
+            until("the old path", || {
+                first().and_then(|first| first.anchor) != before
+            })
+            .await;
+            call(&channel).await.expect("the connection goes on");
+            goes_on(&mut running).await;
+            let counters = channel.status().counters;
+            assert_eq!((counters.expired, counters.connects), (0, 1));
+        } else {
+            let status = end_of(running).await;
+            let text = "the server's certificate has expired";
+            assert!(status.message().contains(text), "{status}");
+        }
     }
 }
 
