@@ -76,6 +76,7 @@ async fn attempts(
     let head = Head::new(core, parts.method, &parts.uri, parts.headers)?;
     let mut body = source.next();
     let mut resends: u32 = 0;
+    let mut refused_by = Vec::new();
     loop {
         let Some(attempt_body) = body else {
             return Err(Status::internal(
@@ -83,7 +84,7 @@ async fn attempts(
             ));
         };
         *missing = NO_CONNECTION;
-        let (guard, mut sender) = open(core).await?;
+        let (guard, mut sender) = open(core, &refused_by).await?;
         *missing = "no answer yet";
         let sending = sender.try_send_request(head.request(attempt_body));
         drop(sender);
@@ -93,23 +94,29 @@ async fn attempts(
         };
         let given_back = error.take_message().map(Request::into_body);
         let error = error.into_error();
+        let connection = guard.connection();
         let fate = failure::fate(&error, given_back.is_some());
-        if fate == Fate::Unprocessed {
-            core.retire(guard.connection());
+        match fate {
+            Fate::Ended => core.retire(connection),
+            Fate::Refused => {
+                refused_by.push(connection.id());
+                // A server that sheds load refuses now and then, and a new handshake would only be more load. Where the
+                // same call is refused again, its last attempt goes to a connection that has not refused it.
+                if refused_by.len() > 1 {
+                    refused_by.iter().for_each(|id| core.retire_id(*id));
+                }
+            }
+            Fate::Unknown => {}
         }
         if let Some(untouched) = given_back {
             source.give_back(untouched);
         }
         body = match fate {
-            Fate::Unprocessed if resends < MAX_RESENDS => source.next(),
-            Fate::Unprocessed | Fate::Unknown => None,
+            Fate::Ended | Fate::Refused if resends < MAX_RESENDS => source.next(),
+            Fate::Ended | Fate::Refused | Fate::Unknown => None,
         };
         if body.is_none() {
-            return Err(failure::broken_off(
-                core.target(),
-                guard.connection(),
-                error,
-            ));
+            return Err(failure::broken_off(core.target(), connection, error));
         }
         resends = resends.saturating_add(1);
         Counting::add(&core.counting().resends);
@@ -117,11 +124,14 @@ async fn attempts(
     }
 }
 
-/// A connection that takes a request now.
-async fn open(core: &Arc<Core>) -> Result<(CallGuard, SendRequest<CallBody>), Status> {
+/// A connection that takes a request now, if possible none that refused it before.
+async fn open(
+    core: &Arc<Core>,
+    refused_by: &[u64],
+) -> Result<(CallGuard, SendRequest<CallBody>), Status> {
     loop {
         let connection = core
-            .take()
+            .take(refused_by)
             .await
             .map_err(|error| core.unavailable(&error))?;
         let guard = CallGuard::new(Arc::clone(core), connection);

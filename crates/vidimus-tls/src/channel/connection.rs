@@ -108,8 +108,8 @@ pub(super) struct Connection {
     deadline: watch::Sender<Option<Instant>>,
     /// Why it will be.
     reason: OnceLock<String>,
-    /// The calls it had begun when somebody last looked whether it is needed.
-    calls_seen: Mutex<u64>,
+    /// The calls it had begun when somebody last looked whether it is needed; `None` before the first look.
+    calls_seen: Mutex<Option<u64>>,
 }
 
 impl Connection {
@@ -135,7 +135,7 @@ impl Connection {
             withdrawn: AtomicBool::new(false),
             deadline: watch::Sender::new(None),
             reason: OnceLock::new(),
-            calls_seen: Mutex::new(0),
+            calls_seen: Mutex::new(None),
         };
         (Arc::new(connection), driver)
     }
@@ -246,14 +246,15 @@ impl Connection {
         }
     }
 
-    /// Whether it has carried no call since the last time this was asked.
+    /// Whether it has carried no call since the last time this was asked. A fresh one has not had the time to.
     pub(super) fn is_unused(&self) -> bool {
         let mut seen = self
             .calls_seen
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *seen, self.slots.calls());
-        before == *seen && self.slots.taken() == 0
+        let now = Some(self.slots.calls());
+        let before = std::mem::replace(&mut *seen, now);
+        before == now && self.slots.taken() == 0
     }
 
     pub(super) fn status(&self) -> ConnectionStatus {

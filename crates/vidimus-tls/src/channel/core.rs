@@ -127,17 +127,25 @@ impl Core {
         self.shared.pool.retire(connection);
     }
 
-    /// A connection that the server has accepted, with a slot taken on it, waiting for one if need be.
-    pub(super) async fn take(&self) -> Result<Arc<Connection>, Arc<ConnectError>> {
+    /// The same by its id.
+    pub(super) fn retire_id(&self, id: u64) {
+        if let Some(connection) = self.shared.pool.find(id) {
+            self.retire(&connection);
+        }
+    }
+
+    /// A connection that the server has accepted, with a slot taken on it, waiting for one if need be. One of those `after`
+    /// only if no other has a slot.
+    pub(super) async fn take(&self, after: &[u64]) -> Result<Arc<Connection>, Arc<ConnectError>> {
         let pool = &self.shared.pool;
         loop {
-            if let Some(connection) = pool.take() {
+            if let Some(connection) = pool.take(after) {
                 return Ok(connection);
             }
             self.connection().await?;
             // There is one; if none has a free slot, another one is asked for, and the first slot is taken wherever it is.
             let taken = pool.freed().wait(|| {
-                pool.take().map(Some).or_else(|| {
+                pool.take(after).map(Some).or_else(|| {
                     self.shared.demand();
                     // Without any connection, the reason why is what the caller wants to hear.
                     pool.newest().is_none().then_some(None)

@@ -16,8 +16,10 @@ use super::target::Target;
 /// Whether a failed call can have reached the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// The server says, or it is clear from our side, that it never saw the call.
-    Unprocessed,
+    /// It cannot, and its connection takes no others either: it ended, or is about to.
+    Ended,
+    /// It cannot: the server refused this one stream.
+    Refused,
     /// It may have.
     Unknown,
 }
@@ -25,19 +27,18 @@ pub(super) enum Fate {
 /// Reads the fate of a call from hyper's error.
 ///
 /// `given_back` says that hyper returned the request because it never wrote it. An error of a stream that is a remote
-/// GOAWAY means that the stream is above the last one the GOAWAY names (RFC 9113 §6.8): h2 gives it to no other streams.
+/// GOAWAY means that the stream is above the last one the GOAWAY names, and so was never processed, whatever the server's
+/// reason (RFC 9113 §6.8): h2 gives that error to no other streams.
 pub(super) fn fate(error: &hyper::Error, given_back: bool) -> Fate {
-    let unprocessed = given_back
-        || h2_error(error).is_some_and(|error| {
-            let reason = error.reason();
-            error.is_remote()
-                && (error.is_go_away() && reason == Some(Reason::NO_ERROR)
-                    || error.is_reset() && reason == Some(Reason::REFUSED_STREAM))
-        });
-    if unprocessed {
-        Fate::Unprocessed
-    } else {
-        Fate::Unknown
+    if given_back {
+        return Fate::Ended;
+    }
+    match h2_error(error).filter(|error| error.is_remote()) {
+        Some(error) if error.is_go_away() => Fate::Ended,
+        Some(error) if error.is_reset() && error.reason() == Some(Reason::REFUSED_STREAM) => {
+            Fate::Refused
+        }
+        _ => Fate::Unknown,
     }
 }
 

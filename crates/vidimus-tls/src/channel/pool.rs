@@ -74,12 +74,17 @@ impl Pool {
         open.iter().rfind(|each| each.is_usable()).cloned()
     }
 
-    /// A connection with a slot that was taken on it.
-    pub(super) fn take(&self) -> Option<Arc<Connection>> {
+    /// A connection with a slot that was taken on it; those `after` come after the others.
+    pub(super) fn take(&self, after: &[u64]) -> Option<Arc<Connection>> {
         let open = self.open.load();
-        open.iter()
-            .find(|each| each.is_usable() && each.slots().take())
-            .cloned()
+        let first = |last: bool| {
+            let group = open
+                .iter()
+                .filter(|each| after.contains(&each.id()) == last);
+            let mut usable = group.filter(|each| each.is_usable());
+            usable.find(|each| each.slots().take()).cloned()
+        };
+        first(false).or_else(|| first(true))
     }
 
     pub(super) fn live(&self) -> Vec<Arc<Connection>> {

@@ -35,8 +35,8 @@ enum Act {
     Cut,
     /// Sends the headers of an answer, and resets the stream once the test says that they have arrived.
     AnswerThenReset(Reason),
-    /// Ends the connection with a GOAWAY that says none of it was processed.
-    GoAway(Reason),
+    /// Ends the connection with a GOAWAY that names the last stream that may have been processed: 0 is none, 1 is the first.
+    GoAway(Reason, u8),
     /// Answers with a page, as a proxy does that has nobody to ask.
     Page(u16),
     /// Never answers.
@@ -53,6 +53,11 @@ struct Scripted {
 
 impl Scripted {
     async fn start(script: &[Act]) -> Self {
+        Self::start_with(script, 100).await
+    }
+
+    /// The same with so many calls at once on a connection.
+    async fn start_with(script: &[Act], max_streams: u32) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let script = Arc::new(Mutex::new(VecDeque::from(script.to_vec())));
@@ -66,7 +71,8 @@ impl Scripted {
             while let Ok((socket, _)) = listener.accept().await {
                 id += 1;
                 let (script, requests) = (Arc::clone(&script), Arc::clone(&requests));
-                connections.spawn(serve(socket, id, script, requests, Arc::clone(&arrived)));
+                let arrived = Arc::clone(&arrived);
+                connections.spawn(serve(socket, id, max_streams, script, requests, arrived));
             }
         });
         Self {
@@ -94,21 +100,24 @@ impl Scripted {
 async fn serve(
     mut socket: TcpStream,
     id: u64,
+    max_streams: u32,
     script: Arc<Mutex<VecDeque<Act>>>,
     seen: Arc<Mutex<Vec<u64>>>,
     headers_arrived: Arc<Notify>,
 ) {
     let next = script.lock().expect("the script").front().copied();
-    if let Some(Act::GoAway(reason)) = next {
+    if let Some(Act::GoAway(reason, last)) = next {
         // A client that hangs up is a failure of the test elsewhere.
-        let _ended = refuse_with_goaway(&mut socket, reason, || {
+        let _ended = refuse_with_goaway(&mut socket, reason, last, || {
             seen.lock().expect("the list").push(id);
             script.lock().expect("the script").pop_front();
         })
         .await;
         return;
     }
-    let Ok(mut connection) = h2::server::handshake(socket).await else {
+    let mut builder = h2::server::Builder::new();
+    builder.max_concurrent_streams(max_streams);
+    let Ok(mut connection) = builder.handshake(socket).await else {
         return;
     };
     let mut calls = JoinSet::new();
@@ -132,11 +141,12 @@ async fn serve(
     }
 }
 
-/// The frames of a server that ends the connection at the first request, and says that it processed none: last stream 0
-/// (RFC 9113 §6.8). h2 itself cannot be made to say so.
+/// The frames of a server that ends the connection at the first request, and says which stream was the last that it may
+/// have processed (RFC 9113 §6.8). h2 itself cannot be made to say so.
 async fn refuse_with_goaway(
     socket: &mut TcpStream,
     reason: Reason,
+    last: u8,
     seen: impl Fn(),
 ) -> io::Result<()> {
     const SETTINGS: u8 = 4;
@@ -162,7 +172,7 @@ async fn refuse_with_goaway(
         }
     }
     seen();
-    let mut goaway = vec![0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let mut goaway = vec![0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, last];
     goaway.extend(u32::from(reason).to_be_bytes());
     socket.write_all(&goaway).await?;
     socket.shutdown().await?;
@@ -214,7 +224,7 @@ async fn perform(
             let _sent = stream.send_data(Bytes::from_static(b"<html>nobody home</html>"), true);
         }
         Act::Silence => std::future::pending().await,
-        Act::Cut | Act::GoAway(_) => unreachable!("done by the connection"),
+        Act::Cut | Act::GoAway(..) => unreachable!("done by the connection"),
     }
 }
 
@@ -224,6 +234,13 @@ fn headers() -> Response<()> {
         .headers_mut()
         .insert("content-type", HeaderValue::from_static("application/grpc"));
     response
+}
+
+async fn until(what: &str, holds: impl Fn() -> bool) {
+    vidimus_testkit::wait_until_async(DEADLINE, || async {
+        if holds() { Ok(()) } else { Err(what) }
+    })
+    .await;
 }
 
 async fn unary(channel: &Channel) -> Result<(), Status> {
@@ -257,24 +274,27 @@ where
     (outcome, server.seen(), resends)
 }
 
-/// Finding of the trials. What the server says it never processed is sent again, on another connection, at most twice.
+/// Finding of the trials. What the server says it never processed is sent again, at most twice: after a GOAWAY on another
+/// connection, whatever the server's reason (RFC 9113 §6.8); a refused stream on the same one, until it is refused again.
 #[tokio::test]
 async fn what_was_never_processed_is_sent_again_at_most_twice() {
-    for refusal in [
-        Act::Reset(Reason::REFUSED_STREAM),
-        Act::GoAway(Reason::NO_ERROR),
+    for (refusal, connections) in [
+        (Act::Reset(Reason::REFUSED_STREAM), [1, 1, 2]),
+        (Act::GoAway(Reason::NO_ERROR, 0), [1, 2, 3]),
+        (Act::GoAway(Reason::INTERNAL_ERROR, 0), [1, 2, 3]),
+        (Act::GoAway(Reason::ENHANCE_YOUR_CALM, 0), [1, 2, 3]),
     ] {
         let (outcome, seen, resends) =
             run(&[refusal], |channel| async move { unary(&channel).await }).await;
         outcome.unwrap_or_else(|status| panic!("{refusal:?}: {status}"));
-        assert_eq!((seen, resends), (vec![1, 2], 1), "{refusal:?}");
+        assert_eq!((&seen[..], resends), (&connections[..2], 1), "{refusal:?}");
 
         let (outcome, seen, resends) = run(&[refusal, refusal], |channel| async move {
             server_stream(&channel).await
         })
         .await;
         outcome.unwrap_or_else(|status| panic!("{refusal:?}: {status}"));
-        assert_eq!((seen, resends), (vec![1, 2, 3], 2), "{refusal:?}");
+        assert_eq!((&seen[..], resends), (&connections[..], 2), "{refusal:?}");
 
         let (outcome, seen, resends) =
             run(
@@ -284,7 +304,49 @@ async fn what_was_never_processed_is_sent_again_at_most_twice() {
             .await;
         let status = outcome.expect_err("refused three times");
         assert_eq!(status.code(), Code::Unavailable, "{refusal:?}: {status}");
-        assert_eq!((seen, resends), (vec![1, 2, 3], 2), "{refusal:?}");
+        assert_eq!((&seen[..], resends), (&connections[..], 2), "{refusal:?}");
+    }
+}
+
+/// A server that sheds load refuses streams now and then: the connection stays, and there is no handshake for every burst.
+#[tokio::test]
+async fn refused_streams_alone_open_no_connection() {
+    let server =
+        Scripted::start(&[Act::Reset(Reason::REFUSED_STREAM), Act::Answer].repeat(5)).await;
+    let channel = server.channel();
+    for _ in 0..5 {
+        unary(&channel).await.expect("sent again");
+    }
+    assert_eq!(server.seen(), [1; 10]);
+    let counters = channel.status().counters;
+    assert_eq!((counters.connects, counters.resends), (1, 5));
+}
+
+/// Where there are several connections, a refused call goes to another one, and where that refuses it too, to a new one.
+#[tokio::test]
+async fn a_call_that_one_connection_refuses_goes_to_another() {
+    let refusal = Act::Reset(Reason::REFUSED_STREAM);
+    for (refusals, expected) in [(1, &[1, 2][..]), (2, &[1, 2, 3])] {
+        let mut script = vec![Act::Silence; 3];
+        script.extend(vec![refusal; refusals]);
+        let server = Scripted::start_with(&script, 2).await;
+        let channel = server.channel();
+        // The third call does not fit on the first connection; then the first call is over.
+        let mut silent = JoinSet::new();
+        let mut started = Vec::new();
+        for calls in 1..=3 {
+            let channel = channel.clone();
+            started.push(silent.spawn(async move { unary(&channel).await }));
+            until("not arrived", || server.seen().len() == calls).await;
+        }
+        started[0].abort();
+        until("not over", || {
+            channel.status().connections[0].calls_in_flight == 1
+        })
+        .await;
+        unary(&channel).await.expect("sent again");
+        assert_eq!(&server.seen()[..3], [1, 1, 2]);
+        assert_eq!(&server.seen()[3..], expected);
     }
 }
 
@@ -300,7 +362,8 @@ async fn what_may_have_been_processed_is_never_sent_again() {
             Code::ResourceExhausted,
         ),
         (Act::Reset(Reason::NO_ERROR), Code::Internal),
-        (Act::GoAway(Reason::INTERNAL_ERROR), Code::Unavailable),
+        (Act::GoAway(Reason::NO_ERROR, 1), Code::Unavailable),
+        (Act::GoAway(Reason::INTERNAL_ERROR, 1), Code::Unavailable),
     ] {
         let (outcome, seen, resends) =
             run(&[act], |channel| async move { unary(&channel).await }).await;
@@ -348,7 +411,7 @@ async fn a_client_stream_is_sent_again_only_if_nothing_was_written() {
     assert_eq!((seen, resends), (vec![1], 0));
 
     // GOAWAY comes while the caller has nothing to say yet.
-    let goaway = [Act::GoAway(Reason::NO_ERROR)];
+    let goaway = [Act::GoAway(Reason::NO_ERROR, 0)];
     let (outcome, seen, resends) = run(&goaway, |channel| async move {
         let (sender, receiver) = mpsc::channel::<EchoRequest>(1);
         let mut client = EchoClient::new(channel.clone());
@@ -379,7 +442,7 @@ async fn a_client_stream_is_sent_again_only_if_nothing_was_written() {
 /// More than the limit is not kept, so it is not sent again.
 #[tokio::test]
 async fn a_large_message_is_not_kept() {
-    for (limit, expected) in [(100, vec![1]), (100_000, vec![1, 2])] {
+    for (limit, expected) in [(100, vec![1]), (100_000, vec![1, 1])] {
         let server = Scripted::start(&[Act::Reset(Reason::REFUSED_STREAM)]).await;
         let target = server.address.to_string();
         let builder = Channel::builder(&target, SERVER, ClientTls::Plaintext).resend_limit(limit);
@@ -400,7 +463,7 @@ async fn four_mebibytes_are_kept() {
     const LIMIT: usize = 4 * 1024 * 1024;
     // What gRPC and protobuf put before the text: flag and length, tag and length.
     const FRAMING: usize = 5 + 5;
-    for (length, expected) in [(LIMIT, vec![1, 2]), (LIMIT + 1, vec![1])] {
+    for (length, expected) in [(LIMIT, vec![1, 1]), (LIMIT + 1, vec![1])] {
         let text = "x".repeat(length - FRAMING);
         let (outcome, seen, _resends) = run(
             &[Act::Reset(Reason::REFUSED_STREAM)],
@@ -458,5 +521,5 @@ async fn resends_end_with_the_deadline() {
     .await;
     let status = outcome.expect_err("the deadline has passed");
     assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
-    assert_eq!((seen, resends), (vec![1, 2], 1));
+    assert_eq!((seen, resends), (vec![1, 1], 1));
 }

@@ -63,7 +63,7 @@ fn loads(channel: &Channel) -> Vec<u64> {
 #[tokio::test]
 async fn a_full_connection_is_joined_by_another_until_it_is_not_needed() {
     let server = TestServer::plaintext_with(2).await;
-    let channel = build(channel(&server).surplus_idle(Duration::from_millis(20)));
+    let channel = build(channel(&server).surplus_idle(Duration::from_millis(200)));
     let mut running = streams(&channel, 5).await;
     call(&channel).await.expect("a call");
     assert_eq!(loads(&channel), [2, 2, 1]);
