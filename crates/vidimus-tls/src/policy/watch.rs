@@ -19,7 +19,7 @@ pub struct PolicyWatch(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     sender: watch::Sender<Arc<Policy>>,
-    /// The generation of the policy that the sender holds or is about to hold, for a look that costs next to nothing.
+    /// The generation of the policy that the sender holds, for a look that costs next to nothing.
     generation: AtomicU64,
     status: Mutex<PolicyStatus>,
     may_change: bool,
@@ -147,9 +147,12 @@ impl PolicyWatch {
             status.last_reload = now;
             status.last_error = None;
         }
-        self.0.sender.send_replace(Arc::new(policy));
-        // After the policy: whoever sees the new generation finds the new policy.
-        self.0.generation.store(generation, Ordering::Release);
+        self.0.sender.send_modify(|current| {
+            *current = Arc::new(policy);
+            // Before anybody is told: a call that is woken and finds the old generation would sleep on. Under the lock:
+            // whoever finds the new generation finds the new policy.
+            self.0.generation.store(generation, Ordering::Release);
+        });
         generation
     }
 }
@@ -175,5 +178,43 @@ impl PolicyPublisher {
     /// Takes another policy into use, whatever it permits.
     pub fn replace(&mut self, policy: impl Into<Policy>) {
         self.0.publish(policy.into(), None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Wake, Waker};
+
+    use super::*;
+
+    /// Notes the generation that it finds at the moment it is woken.
+    struct Woken {
+        policy: PolicyWatch,
+        found: AtomicU64,
+    }
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            let generation = self.policy.generation();
+            self.found.store(generation, Ordering::Release);
+        }
+    }
+
+    /// V17. Whoever is told of a new policy sees its generation: a call that still saw the old one would sleep on.
+    #[test]
+    fn the_generation_is_there_when_a_new_policy_is_told_of() {
+        let (policy, mut publisher) = PolicyWatch::from_memory(AllowList::default());
+        let mut receiver = policy.subscribe();
+        let woken = Arc::new(Woken {
+            policy,
+            found: AtomicU64::default(),
+        });
+        let waker = Waker::from(Arc::clone(&woken));
+        let mut changed = pin!(receiver.changed());
+        let polled = changed.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(matches!(polled, Poll::Pending));
+        publisher.replace(AllowList::default());
+        assert_eq!(woken.found.load(Ordering::Acquire), 2);
     }
 }
