@@ -189,8 +189,13 @@ impl Policy {
 
     /// Whether this policy permits everything to somebody new because a list of `self` was emptied or left out.
     pub(crate) fn emptied_since(&self, earlier: &Self) -> Option<&'static str> {
-        if self.allow.is_permissive() && !earlier.allow.is_permissive() {
+        let allow = (&earlier.allow, &self.allow);
+        let opened = |says: fn(&AllowList) -> bool| says(allow.0) && !says(allow.1);
+        if opened(|list| !list.is_permissive()) {
             Some("allow")
+        } else if opened(AllowList::names_users) {
+            // On a UNIX socket a list that names no users admits them all.
+            Some("allow that name users")
         } else if self.methods.is_none() && earlier.methods.is_some() {
             Some("methods")
         } else {

@@ -195,6 +195,20 @@ async fn an_open_policy_stays_open_and_a_closed_one_closed() {
     followed.running.stop().await;
 }
 
+/// V17. On a UNIX socket a list that names no users admits them all: one that loses its users would open the socket.
+#[tokio::test]
+async fn a_list_that_loses_its_users_is_not_taken_into_use() {
+    let world = World::new();
+    let followed = Followed::write(&world, "allow: [uid:1000, dns:a.test]\n").await;
+    put(&followed.file, "allow: [dns:a.test]\n");
+    followed
+        .refused("found no entries in allow that name users")
+        .await;
+    assert_eq!(followed.policy.generation(), 1);
+    followed.change("allow: [gid:1000]\n", 2).await;
+    followed.running.stop().await;
+}
+
 /// V17, V10. A mounted `ConfigMap` is swapped whole, bundles included.
 #[tokio::test]
 async fn a_projected_volume_is_followed_with_its_bundles() {
