@@ -57,8 +57,6 @@ fn sweep(shared: &Shared, trust: &Trust) {
 }
 
 /// Whether the connection's server would be accepted under `trust`.
-///
-/// Expiry has a rule and a grace of its own, so a chain that has expired is judged as of its last moment.
 pub(super) fn judge_again(
     config: &Config,
     connection: &Connection,
@@ -67,8 +65,7 @@ pub(super) fn judge_again(
     let Some(chain) = connection.verified() else {
         return Ok(());
     };
-    let now = config.clock.now().min(chain.earliest_not_after());
-    match chain.judge_again(trust, now)? {
+    match chain.judge_again(trust, config.clock.now())? {
         Some(anew) => stands(config, connection, anew),
         None => Ok(()),
     }

@@ -99,11 +99,22 @@ impl VerifiedChain {
         }
     }
 
+    /// Likewise, but what the peer presented is judged as of its last moment if it has expired since: that it expired is
+    /// a reason of its own, with a grace of its own. A root that came later is judged as of now.
+    fn judge_overlooking_expiry(&self, trust: &Trust, now: SystemTime) -> Result<Self, Refusal> {
+        let presented_at = since_epoch(now.min(self.earliest_not_after));
+        match self.presented.split_first() {
+            Some((leaf, rest)) => verify_as_of(trust, leaf, rest, presented_at, now, self.purpose),
+            None => Err(unreadable(0, "nothing was presented")),
+        }
+    }
+
     /// Whether the chain still holds under trust that has changed: `None` along the path that it was accepted by, or the
     /// chain along another one.
     ///
     /// As long as the root stays, that nothing current is known of revocation ends nothing that was accepted while it
-    /// was known: new connections are refused then, and a list that revokes ends the old ones.
+    /// was known: new connections are refused then, and a list that revokes ends the old ones. Nor does it matter here
+    /// that the peer's certificate, or one above it, has expired since.
     ///
     /// # Errors
     ///
@@ -117,7 +128,7 @@ impl VerifiedChain {
         if root.is_some_and(Root::is_authority) && self.is_not_listed(trust) {
             return Ok(None);
         }
-        self.judge(trust, now).map(Some)
+        self.judge_overlooking_expiry(trust, now).map(Some)
     }
 
     /// Whether everything that was looked up when the chain was accepted is known not to be listed now.
@@ -173,13 +184,26 @@ pub(crate) fn verify(
     now: UnixTime,
     purpose: Purpose,
 ) -> Result<VerifiedChain, Refusal> {
+    let roots_at = to_system_time(now);
+    verify_as_of(trust, end_entity, intermediates, now, roots_at, purpose)
+}
+
+/// Likewise, with a time for what the peer presented and another for roots and revocation lists.
+fn verify_as_of(
+    trust: &Trust,
+    end_entity: &CertificateDer<'_>,
+    intermediates: &[CertificateDer<'_>],
+    presented_at: UnixTime,
+    now: SystemTime,
+    purpose: Purpose,
+) -> Result<VerifiedChain, Refusal> {
     let certificate = decode(end_entity, 1)?;
     let parsed = EndEntityCert::try_from(end_entity).map_err(|error| unreadable(1, error))?;
     // The hook can only return webpki's errors; ours is kept beside it and wins, since only a path that was otherwise
     // complete gets there.
     let outcome = RefCell::new(None);
     let check = |path: &VerifiedPath<'_>| {
-        let approved = Approved::check(trust, path, &certificate, to_system_time(now));
+        let approved = Approved::check(trust, path, &certificate, now);
         let answer = match &approved {
             Ok(_) => Ok(()),
             Err(_) => Err(webpki::Error::UnknownIssuer),
@@ -195,7 +219,7 @@ pub(crate) fn verify(
         config::provider().signature_verification_algorithms.all,
         trust.anchors(),
         intermediates,
-        now,
+        presented_at,
         purpose.key_usage(),
         None,
         Some(&check),
@@ -204,8 +228,8 @@ pub(crate) fn verify(
         (Ok(_), Some(Ok(approved))) => approved,
         (_, Some(Err(refusal))) => return Err(refusal),
         (Err(error), _) => {
-            let now = to_system_time(now);
-            return Err(explain(error, &certificate, intermediates, now, purpose));
+            let at = to_system_time(presented_at);
+            return Err(explain(error, &certificate, intermediates, at, purpose));
         }
         // webpki asks the hook about every path that it returns.
         (Ok(_), None) => return Err(unknown_issuer(&certificate)),
