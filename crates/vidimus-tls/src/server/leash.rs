@@ -1,4 +1,5 @@
-//! Ends a running call that a new policy no longer permits, while its connection goes on.
+//! Ends a running call that is no longer permitted, by a new policy or because its peer is trusted by another path now,
+//! while its connection goes on.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -12,7 +13,7 @@ use tokio::sync::futures::OwnedNotified;
 
 use super::Inner;
 use super::registry::Entry;
-use super::verdict::report;
+use super::verdict::{Basis, Verdict, report};
 use crate::policy::PolicyRefusal;
 
 pin_project! {
@@ -24,46 +25,47 @@ pin_project! {
         server: Arc<Inner>,
         entry: Arc<Entry>,
         path: Option<PathAndQuery>,
-        generation: u64,
+        basis: Basis,
     }
 }
 
 impl Leash {
-    /// For a call that the policy of this generation permits; `None` if no other policy will ever come.
+    /// For a call that this verdict permits; `None` if no verdict will ever permit the peer less.
     pub(super) fn new<B>(
         server: &Arc<Inner>,
         entry: &Arc<Entry>,
         request: &Request<B>,
-        generation: u64,
+        verdict: &Verdict,
     ) -> Option<Self> {
-        server.policy.may_change().then(|| Self {
-            changed: Arc::clone(&entry.policy_changed).notified_owned(),
+        let may_end = server.policy.may_change() || verdict.has_rules();
+        may_end.then(|| Self {
+            changed: Arc::clone(&entry.recheck).notified_owned(),
             server: Arc::clone(server),
             entry: Arc::clone(entry),
             path: request.uri().path_and_query().cloned(),
-            generation,
+            basis: verdict.basis(),
         })
     }
 
     /// For the next part of the same call.
     pub(super) fn renewed(&self) -> Self {
         Self {
-            changed: Arc::clone(&self.entry.policy_changed).notified_owned(),
+            changed: Arc::clone(&self.entry.recheck).notified_owned(),
             server: Arc::clone(&self.server),
             entry: Arc::clone(&self.entry),
             path: self.path.clone(),
-            generation: self.generation,
+            basis: self.basis,
         }
     }
 
-    /// Why the call may not go on, if there is a new policy that says so. One atomic load if there isn't.
+    /// Why the call may not go on, if there is a new verdict that says so. Two atomic loads if there isn't.
     pub(super) fn refusal(self: Pin<&mut Self>) -> Option<PolicyRefusal> {
         let this = self.project();
-        if this.server.policy.generation() == *this.generation {
+        if this.entry.basis(this.server) == *this.basis {
             return None;
         }
         let verdict = this.entry.verdict(this.server);
-        *this.generation = verdict.generation();
+        *this.basis = verdict.basis();
         let path = this.path.as_ref().map_or("", PathAndQuery::path);
         match verdict.permit(path) {
             // A peer that may not call at all loses its connection, with the time that takes.
@@ -76,7 +78,7 @@ impl Leash {
         }
     }
 
-    /// Waits for a policy that ends the call. To be asked whenever the call itself has to wait.
+    /// Waits for a verdict that ends the call. To be asked whenever the call itself has to wait.
     pub(super) fn poll_refusal(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -90,7 +92,7 @@ impl Leash {
                     None => Poll::Pending,
                 };
             }
-            let next = Arc::clone(&self.as_mut().project().entry.policy_changed);
+            let next = Arc::clone(&self.as_mut().project().entry.recheck);
             self.as_mut().project().changed.set(next.notified_owned());
         }
     }

@@ -75,8 +75,8 @@ pub(super) struct Entry {
     pub(super) verdict: ArcSwapOption<Verdict>,
     /// Grows whenever the peer is trusted by another path.
     pub(super) epoch: AtomicU64,
-    /// Told when there is another policy, for the calls that are running.
-    pub(super) policy_changed: Arc<Notify>,
+    /// Told when policy or epoch moved on, for the calls that are running.
+    pub(super) recheck: Arc<Notify>,
 }
 
 /// What a connection is trusted by at present; changes when it is judged again.
@@ -237,7 +237,7 @@ impl Registry {
             control: watch::Sender::new(Control::default()),
             verdict: ArcSwapOption::empty(),
             epoch: AtomicU64::new(0),
-            policy_changed: Arc::default(),
+            recheck: Arc::default(),
         });
         self.lock().insert(id, Arc::clone(&entry));
         Registration {

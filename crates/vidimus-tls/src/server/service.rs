@@ -91,7 +91,7 @@ where
         }
         self.server.counters.calls.add();
         let grpc = is_grpc(content_type);
-        let leash = Leash::new(&self.server, &self.entry, &request, verdict.generation());
+        let leash = Leash::new(&self.server, &self.entry, &request, &verdict);
         let extensions = request.extensions_mut();
         extensions.insert(verdict.peer.clone());
         extensions.insert(self.entry.id);

@@ -10,6 +10,7 @@ use std::time::{Instant, SystemTime};
 use tokio::sync::watch;
 
 use super::registry::{ConnectionId, Entry};
+use super::verdict::apply;
 use super::{ExpiredPeers, Inner, Security};
 use crate::events::DrainCause;
 use crate::identity::Fingerprint;
@@ -98,9 +99,19 @@ fn holds_otherwise(server: &Inner, entry: &Entry, chain: &VerifiedChain, now: Sy
         .and_then(|_| chain.judge(material.trust(), now).ok());
     let holds = anew.is_some();
     if holds {
-        entry.stands(material.generation(), anew);
+        stand(server, entry, &material, anew);
     }
     holds
+}
+
+/// Notes that a connection's chain holds. Along another path the policy may say otherwise: a SPIFFE ID has to be under a
+/// root of its own trust domain, and a CA with name constraints takes names away.
+fn stand(server: &Inner, entry: &Entry, material: &Material, anew: Option<VerifiedChain>) {
+    let moved = anew.is_some();
+    entry.stands(material.generation(), anew);
+    if moved {
+        apply(server, entry);
+    }
 }
 
 /// The connections whose chain would not hold along any path if this root left.
@@ -131,7 +142,7 @@ pub(super) fn judge(server: &Inner, entry: &Entry, material: &Material) -> bool 
     }
     match chain.judge_again(material.trust(), server.clock.now()) {
         Ok(anew) => {
-            entry.stands(material.generation(), anew);
+            stand(server, entry, material, anew);
             true
         }
         Err(refusal) => {

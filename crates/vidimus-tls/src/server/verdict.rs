@@ -21,6 +21,13 @@ pub(super) struct Verdict {
     judgement: Option<Judgement>,
 }
 
+/// The policy's generation and the entry's epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Basis {
+    generation: u64,
+    epoch: u64,
+}
+
 impl Verdict {
     /// Whether the peer may call `path`.
     pub(super) fn permit(&self, path: &str) -> Result<(), PolicyRefusal> {
@@ -45,15 +52,35 @@ impl Verdict {
     pub(super) fn generation(&self) -> u64 {
         self.policy.generation()
     }
+
+    /// What it was worked out from: while both are the entry's and the policy's own, it holds.
+    pub(super) fn basis(&self) -> Basis {
+        Basis {
+            generation: self.generation(),
+            epoch: self.epoch,
+        }
+    }
+
+    /// Whether a peer that may call may still not call everything.
+    pub(super) fn has_rules(&self) -> bool {
+        self.policy.methods().is_some()
+    }
 }
 
 impl Entry {
+    /// What a verdict of this moment would be worked out from.
+    pub(super) fn basis(&self, server: &Inner) -> Basis {
+        Basis {
+            generation: server.policy.generation(),
+            epoch: self.epoch.load(Ordering::Acquire),
+        }
+    }
+
     /// The verdict by the policy in force and the path that the peer is trusted by at present.
     pub(super) fn verdict(&self, server: &Inner) -> Arc<Verdict> {
-        let epoch = self.epoch.load(Ordering::Acquire);
+        let basis = self.basis(server);
         if let Some(verdict) = self.verdict.load_full()
-            && verdict.epoch == epoch
-            && verdict.generation() == server.policy.generation()
+            && verdict.basis() == basis
         {
             return verdict;
         }
@@ -70,7 +97,7 @@ impl Entry {
         };
         let verdict = Arc::new(Verdict {
             policy,
-            epoch,
+            epoch: basis.epoch,
             peer,
             judgement,
         });
@@ -103,27 +130,32 @@ pub(super) fn report(server: &Inner, entry: &Entry, refusal: PolicyRefusal, path
     }
 }
 
-/// Applies a new policy to what is under way: connections of peers that may no longer call end as those do whose root
-/// is gone, and running calls look again whether they may go on.
+/// Applies a new policy to what is under way.
 pub(super) fn tighten(server: &Inner) {
     for entry in server.registry.entries() {
-        let verdict = entry.verdict(server);
-        if let Err(refusal) = verdict.admitted()
-            && !entry.is_withdrawn()
-        {
-            server.counters.withdrawn.add();
-            tracing::warn!(
-                audit = true,
-                connection = %entry.id,
-                remote = entry.remote,
-                peer = entry.peer.label(),
-                policy_generation = verdict.generation(),
-                error = %refusal,
-                "connection ended: its peer is no longer allowed"
-            );
-            let deadline = Instant::now().checked_add(server.limits.withdrawal_grace);
-            server.withdraw(&entry, &refusal, deadline);
-        }
-        entry.policy_changed.notify_waiters();
+        apply(server, &entry);
     }
+}
+
+/// Applies the policy to what is under way on a connection, after either has changed: that of a peer that may no longer
+/// call ends as one does whose root is gone, and running calls look again whether they may go on.
+pub(super) fn apply(server: &Inner, entry: &Entry) {
+    let verdict = entry.verdict(server);
+    if let Err(refusal) = verdict.admitted()
+        && !entry.is_withdrawn()
+    {
+        server.counters.withdrawn.add();
+        tracing::warn!(
+            audit = true,
+            connection = %entry.id,
+            remote = entry.remote,
+            peer = entry.peer.label(),
+            policy_generation = verdict.generation(),
+            error = %refusal,
+            "connection ended: its peer is no longer allowed"
+        );
+        let deadline = Instant::now().checked_add(server.limits.withdrawal_grace);
+        server.withdraw(entry, &refusal, deadline);
+    }
+    entry.recheck.notify_waiters();
 }

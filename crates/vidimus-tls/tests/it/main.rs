@@ -55,6 +55,8 @@ mod serving;
 #[cfg(test)]
 mod shrink;
 #[cfg(test)]
+mod shrink_paths;
+#[cfg(test)]
 mod sources;
 #[cfg(test)]
 mod support;

@@ -4,7 +4,7 @@ use vidimus_testkit::{Authority, Pki, kubelet::Volume};
 use vidimus_tls::{identity::Fingerprint, peers::Summary};
 
 use crate::{
-    shrink::renew,
+    shrink_paths::renew,
     support::{Client, Running, SERVER, Setup, call, soon},
 };
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use tokio_stream::StreamExt;
 use tonic::Code;
 use vidimus_proto::testkit::v1::EchoRequest;
-use vidimus_testkit::{Authority, Pki, wait_until_async};
+use vidimus_testkit::{Pki, wait_until_async};
 
 use vidimus_tls::server::{ExpiredPeers, Limits};
 
@@ -85,97 +85,6 @@ async fn connections_under_a_removed_root_end_and_others_do_not() {
     running.stop().await;
 }
 
-/// V14. A chain that holds along another path stays: the intermediate is cross-signed by the root that remains.
-#[tokio::test]
-async fn a_chain_that_holds_along_another_path_stays() {
-    let (old, new) = (Authority::root("root"), Pki::new("New"));
-    // The same root's certificate, renewed: name and key stay, so a chain under the one holds under the other.
-    let dir = tempfile::tempdir().expect("a folder");
-    let renewed = renew(&old, dir.path());
-    let server = new.leaf("server").dns(SERVER).server().issue();
-    let files = |roots: &str| {
-        let mut files = server.files(&[]);
-        files[2].1 = roots.to_owned();
-        files
-    };
-    let tls = dir.path().join("tls");
-    let mut volume = vidimus_testkit::kubelet::Volume::create(&tls, &files(&old.pem()));
-    let (running, watch) = Running::follow(&tls, Setup::default()).await;
-    let leaf = old.leaf("client").dns("client.test").client().issue();
-    let mut client = Client::new(&new.root)
-        .with(&leaf)
-        .echo(running.address)
-        .await;
-    call(&mut client).await.expect("a call");
-    let before = running.server.connections()[0].anchor;
-
-    volume.swap(&files(&renewed));
-    soon("the renewed root", watch.wait_for_generation(2)).await;
-    wait_until_async(DEADLINE, || async {
-        let now = running.server.connections()[0].anchor;
-        if now != before && now.is_some() {
-            Ok(())
-        } else {
-            Err(format!("{now:?}"))
-        }
-    })
-    .await;
-    call(&mut client).await.expect("the connection goes on");
-    let stats = running.server.stats();
-    assert_eq!((stats.withdrawn, stats.accepted), (0, 1));
-    running.stop().await;
-}
-
-/// V14. The path that a chain was accepted by expires; along another one it holds, and the connection goes on.
-#[tokio::test]
-async fn a_chain_that_expires_along_one_path_and_holds_along_another_stays() {
-    use vidimus_testkit::pki::{AuthoritySpec, Validity};
-    let soon_over = Validity::ends_in(Duration::from_secs(3600));
-    let (old, new) = (
-        AuthoritySpec::new("root").validity(soon_over).root(),
-        Pki::new("New"),
-    );
-    let dir = tempfile::tempdir().expect("a folder");
-    let renewed = renew(&old, dir.path());
-    let mut files = new.leaf("server").dns(SERVER).server().issue().files(&[]);
-    files[2].1 = old.pem() + &renewed;
-    let tls = dir.path().join("tls");
-    let _volume = vidimus_testkit::kubelet::Volume::create(&tls, &files);
-    let ahead = std::sync::Arc::default();
-    let setup = Setup {
-        limits: Limits {
-            expiry_interval: Duration::from_millis(10),
-            expired_peer_grace: Duration::from_millis(50),
-            ..Limits::default()
-        },
-        clock: clock(&ahead),
-        ..Setup::default()
-    };
-    let (running, _watch) = Running::follow(&tls, setup).await;
-    let leaf = old.leaf("client").dns("client.test").client().issue();
-    let client = Client::new(&new.root).with(&leaf);
-    let mut echo = client.echo(running.address).await;
-    call(&mut echo).await.expect("a call");
-    let before = running.server.connections().remove(0);
-    ahead.store(2 * 3600, std::sync::atomic::Ordering::Relaxed);
-    let after = wait_until_async(DEADLINE, || async {
-        let now = running.server.connections().remove(0);
-        if now.not_after > before.not_after {
-            Ok(now)
-        } else {
-            Err(format!("{now:?}"))
-        }
-    })
-    .await;
-    assert!(
-        !after.draining && after.anchor != before.anchor,
-        "{after:?}"
-    );
-    call(&mut echo).await.expect("the connection goes on");
-    assert_eq!(running.server.stats().expired, 0);
-    running.stop().await;
-}
-
 /// V14. A peer that answers nothing, its PING least of all, gets no further call through once its root has left, and its
 /// connection is closed: hyper would serve it for ever.
 #[tokio::test]
@@ -239,35 +148,6 @@ fn call_headers(stream: u8) -> Vec<u8> {
     let mut frame = vec![0, 0, length, 1, 4, 0, 0, 0, stream];
     frame.append(&mut block);
     frame
-}
-
-/// Another certificate for the root's name and key, made by openssl.
-pub(crate) fn renew(root: &Authority, dir: &std::path::Path) -> String {
-    let (key, certificate) = (dir.join("root.key"), dir.join("root.crt"));
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a test's files need not survive a crash"
-    )]
-    std::fs::write(&key, root.key_pem()).expect("a key");
-    let (key, certificate) = (key.display().to_string(), certificate.display().to_string());
-    vidimus_testkit::openssl([
-        "req",
-        "-x509",
-        "-new",
-        "-key",
-        &key,
-        "-utf8",
-        "-subj",
-        "/CN=root",
-        "-days",
-        "30",
-        "-addext",
-        "keyUsage=critical,keyCertSign",
-        "-out",
-        &certificate,
-    ])
-    .success();
-    std::fs::read_to_string(certificate).expect("a certificate")
 }
 
 /// V14. A handshake that is held open across the removal of its root is never served.

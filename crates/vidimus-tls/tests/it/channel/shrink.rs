@@ -22,7 +22,7 @@ use vidimus_tls::watch::MaterialWatch;
 
 use super::server::{TestServer, rustls_config};
 use super::{assert_status, build, builder, call, client_leaf, material, server_leaf};
-use crate::shrink::renew;
+use crate::shrink_paths::renew;
 use crate::support::{DEADLINE, SERVER, clock, request, soon};
 
 fn channel(target: &str, watch: &MaterialWatch) -> ChannelBuilder {
