@@ -22,7 +22,7 @@ use crate::read::{self, ReadError};
 const DATA: &str = "..data";
 const GENERATION: &str = "..generation-";
 /// Files that were laid out by hand are taken over into the layout; larger ones are not ours.
-const MAX_ADOPTED_BYTES: u64 = 4 << 20;
+const MAX_ADOPTED_BYTES: u64 = 64 << 20;
 
 /// Why the new files are not what readers see. Up to the swap of `..data` they see the old ones.
 #[derive(Debug, thiserror::Error)]
@@ -79,25 +79,48 @@ pub enum PublishError {
 /// [`PublishError`]; after any but [`PublishError::Remove`] readers see the old files.
 pub fn publish(dir: impl AsRef<Path>, files: &[(&str, &[u8], Mode)]) -> Result<(), PublishError> {
     let dir = dir.as_ref();
-    for (name, _, _) in files {
-        check_name(name)?;
-    }
+    check_names(files)?;
     create_public(dir)?;
-    // Two publishers at a time would take each other's generation away.
-    let _serialised = File::open(dir)
-        .and_then(|folder| folder.lock().map(|()| folder))
-        .map_err(|source| PublishError::Prepare {
-            path: dir.to_owned(),
-            source,
-        })?;
-    adopt(dir, files)?;
-    let names: Vec<&str> = files.iter().map(|(name, _, _)| *name).collect();
-    let generation = write_generation(dir, files)?;
-    // New names first: they lead nowhere until the swap, then all appear together.
-    link_names(dir, &names)?;
-    replace_link(dir, OsStr::new(DATA), &generation)?;
-    durable::sync_folder(dir)?;
-    remove_old(dir, &names, &generation)
+    Turn::take(dir)?.publish(files)
+}
+
+/// The right to publish into a folder. Others wait until it is dropped, so that what its holder publishes can be made of
+/// what it finds there. Two publishers at a time would also take each other's generation away.
+#[derive(Debug)]
+pub struct Turn {
+    dir: PathBuf,
+    _lock: File,
+}
+
+impl Turn {
+    /// Waits until nobody else has it. The folder must be there.
+    ///
+    /// # Errors
+    /// [`PublishError::Prepare`].
+    pub fn take(dir: impl AsRef<Path>) -> Result<Self, PublishError> {
+        let dir = dir.as_ref().to_owned();
+        match File::open(&dir).and_then(|folder| folder.lock().map(|()| folder)) {
+            Ok(lock) => Ok(Self { dir, _lock: lock }),
+            Err(source) => Err(PublishError::Prepare { path: dir, source }),
+        }
+    }
+
+    /// As [`publish`], and the turn goes on.
+    ///
+    /// # Errors
+    /// [`PublishError`]; after any but [`PublishError::Remove`] readers see the old files.
+    pub fn publish(&self, files: &[(&str, &[u8], Mode)]) -> Result<(), PublishError> {
+        check_names(files)?;
+        let dir = self.dir.as_path();
+        adopt(dir, files)?;
+        let names: Vec<&str> = files.iter().map(|(name, _, _)| *name).collect();
+        let generation = write_generation(dir, files)?;
+        // New names first: they lead nowhere until the swap, then all appear together.
+        link_names(dir, &names)?;
+        replace_link(dir, OsStr::new(DATA), &generation)?;
+        durable::sync_folder(dir)?;
+        remove_old(dir, &names, &generation)
+    }
 }
 
 /// Brings regular files of the names to be published into the layout, content unchanged.
@@ -219,14 +242,16 @@ fn remove_old(dir: &Path, names: &[&str], generation: &OsStr) -> Result<(), Publ
     Ok(())
 }
 
-fn check_name(name: &str) -> Result<(), PublishError> {
-    let plain = Path::new(name).file_name() == Some(OsStr::new(name));
-    if plain && !name.starts_with("..") {
-        return Ok(());
+fn check_names(files: &[(&str, &[u8], Mode)]) -> Result<(), PublishError> {
+    for (name, ..) in files {
+        let plain = Path::new(name).file_name() == Some(OsStr::new(name));
+        if !plain || name.starts_with("..") {
+            return Err(PublishError::Name {
+                name: (*name).to_owned(),
+            });
+        }
     }
-    Err(PublishError::Name {
-        name: name.to_owned(),
-    })
+    Ok(())
 }
 
 fn create_public(dir: &Path) -> Result<(), PublishError> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use vidimus_fs::bundle::{PublishError, publish};
+use vidimus_fs::bundle::{PublishError, Turn, publish};
 use vidimus_fs::{Mode, durable};
 
 const NAMES: [&str; 3] = ["tls.crt", "tls.key", "ca.crt"];
@@ -194,4 +194,25 @@ fn publishers_take_turns() {
     let contents = read_once(dir).unwrap();
     assert!(contents.iter().all(|content| *content == contents[0]));
     assert_eq!(hidden(dir), 2);
+}
+
+/// V10. Each adds to what it finds, and nothing is lost: what is there can't change during a turn.
+#[test]
+fn what_is_made_of_the_present_files_loses_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path();
+    publish(dir, &files(b"")).unwrap();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(move || {
+                for _ in 0..10 {
+                    let turn = Turn::take(dir).unwrap();
+                    let mut content = fs::read(dir.join("ca.crt")).unwrap();
+                    content.push(b'x');
+                    turn.publish(&files(&content)).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(read_once(dir).unwrap(), vec![vec![b'x'; 40]; 3]);
 }

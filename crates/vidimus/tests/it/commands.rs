@@ -5,5 +5,6 @@ mod ca;
 mod config;
 mod policy;
 mod provider;
+mod published;
 mod roots;
 mod tls;

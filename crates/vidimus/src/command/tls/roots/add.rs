@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use vidimus_fs::bundle::Turn;
 use vidimus_tls::identity::Fingerprint;
 
 use super::{bundle, bundle::Bundle, wait_until_in_use};
@@ -31,6 +32,8 @@ pub(crate) struct AddArgs {
 
 impl AddArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
+        // Whoever else changes the folder waits: what is written is made of what is read here.
+        let turn = Turn::take(&self.folder)?;
         let bundle = Bundle::read(&self.folder)?;
         bundle.require_own_files()?;
         let new = bundle::new_roots(&self.root)?;
@@ -44,7 +47,8 @@ impl AddArgs {
                 )));
             }
         }
-        bundle.write_with(&new)?;
+        bundle.write_with(&turn, &new)?;
+        drop(turn);
         let ca = bundle.files.ca.display();
         for print in &prints {
             output::note(&format!("added to {ca}: {print}"));

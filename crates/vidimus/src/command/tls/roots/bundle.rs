@@ -3,7 +3,7 @@
 use std::{fs, io::ErrorKind, os::unix::fs::PermissionsExt as _, path::Path};
 
 use anyhow::{Context as _, bail};
-use vidimus_fs::{Mode, bundle, durable, read};
+use vidimus_fs::{Mode, bundle::Turn, durable, read};
 use vidimus_tls::{
     identity::Fingerprint,
     material::{MaterialFiles, Root, Trust},
@@ -14,8 +14,10 @@ use zeroize::Zeroizing;
 use super::now;
 use crate::exit::Stop;
 
-/// What a bundle may have.
-const MAX: u64 = 4 * 1024 * 1024;
+/// As much as programs read of their roots.
+const MAX_ROOTS: u64 = 8 * 1024 * 1024;
+/// As much as programs read of the largest file of a folder, its revocation lists.
+const MAX_OTHER: u64 = 64 * 1024 * 1024;
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 
@@ -39,7 +41,7 @@ fn layout(folder: &Path) -> anyhow::Result<Layout> {
 }
 
 /// Publishes the folder's files anew, with another `ca.crt`.
-fn republish(folder: &Path, ca: &[u8]) -> anyhow::Result<()> {
+fn republish(turn: &Turn, folder: &Path, ca: &[u8]) -> anyhow::Result<()> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder.join("..data"))? {
         let entry = entry?;
@@ -49,7 +51,7 @@ fn republish(folder: &Path, ca: &[u8]) -> anyhow::Result<()> {
         let content = Zeroizing::new(if name == "ca.crt" {
             ca.to_vec()
         } else {
-            read::bounded(entry.path(), MAX)?
+            read::bounded(entry.path(), MAX_OTHER)?
         });
         files.push((name, content, mode));
     }
@@ -57,7 +59,7 @@ fn republish(folder: &Path, ca: &[u8]) -> anyhow::Result<()> {
         .iter()
         .map(|(name, content, mode)| (name.as_str(), content.as_slice(), *mode))
         .collect();
-    Ok(bundle::publish(folder, &files)?)
+    Ok(turn.publish(&files)?)
 }
 
 /// The roots of a folder.
@@ -97,8 +99,8 @@ impl Bundle {
         }
     }
 
-    /// Writes the bundle with these roots behind the present ones.
-    pub(super) fn write_with(&self, more: &[Vec<u8>]) -> anyhow::Result<()> {
+    /// Writes the bundle with these roots behind the present ones, in the turn that it was read in.
+    pub(super) fn write_with(&self, turn: &Turn, more: &[Vec<u8>]) -> anyhow::Result<()> {
         let mut text = self.text.clone();
         if !text.ends_with(b"\n") {
             text.push(b'\n');
@@ -106,11 +108,11 @@ impl Bundle {
         for der in more {
             text.extend_from_slice(pem::encode("CERTIFICATE", der).as_bytes());
         }
-        self.write(&text)
+        self.write(turn, &text)
     }
 
-    /// Writes the bundle without a root; what stands between the other blocks stays.
-    pub(super) fn write_without(&self, root: Fingerprint) -> anyhow::Result<()> {
+    /// Writes the bundle without a root, in the turn that it was read in; what stands between the other blocks stays.
+    pub(super) fn write_without(&self, turn: &Turn, root: Fingerprint) -> anyhow::Result<()> {
         let ders = pem::certificates(&self.text)?;
         let stays = |der: &[u8]| Fingerprint::of(der) != root;
         let kept: Vec<&[u8]> = ders
@@ -127,18 +129,18 @@ impl Bundle {
                 .map(|der| pem::encode("CERTIFICATE", der))
                 .collect(),
         };
-        self.write(text.as_bytes())
+        self.write(turn, text.as_bytes())
     }
 
     /// Nothing is written that a program would refuse to load.
-    fn write(&self, text: &[u8]) -> anyhow::Result<()> {
+    fn write(&self, turn: &Turn, text: &[u8]) -> anyhow::Result<()> {
         Trust::from_pem(text, now()).context("check the new ca.crt")?;
         let written = match layout(self.folder())? {
             Layout::Plain => {
                 let target = fs::canonicalize(&self.files.ca)?;
                 durable::write(&target, text, Mode::Public).map_err(anyhow::Error::from)
             }
-            Layout::Published => republish(self.folder(), text),
+            Layout::Published => republish(turn, self.folder(), text),
             Layout::Mounted => Err(self.mounted()),
         };
         written.with_context(|| format!("change {}", self.files.ca.display()))
@@ -167,7 +169,7 @@ impl Bundle {
 
 /// The certificates in a file, as text and checked.
 pub(super) fn roots(path: &Path) -> anyhow::Result<(Vec<u8>, Trust)> {
-    let text = read::bounded(path, MAX)?;
+    let text = read::bounded(path, MAX_ROOTS)?;
     let trust =
         Trust::from_pem(&text, now()).with_context(|| format!("check {}", path.display()))?;
     Ok((text, trust))

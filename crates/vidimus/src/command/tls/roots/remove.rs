@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use vidimus_fs::bundle::Turn;
 use vidimus_tls::{check, material::Root};
 
 use super::{bundle::Bundle, now, wait_until_in_use};
@@ -44,6 +45,8 @@ pub(crate) struct RemoveArgs {
 
 impl RemoveArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
+        // Whoever else changes the folder waits: what is written is made of what is read here.
+        let turn = Turn::take(&self.folder)?;
         let bundle = Bundle::read(&self.folder)?;
         bundle.require_own_files()?;
         let root = bundle.find(&self.root)?;
@@ -65,7 +68,8 @@ impl RemoveArgs {
                 root.subject()
             )));
         }
-        bundle.write_without(print)?;
+        bundle.write_without(&turn, print)?;
+        drop(turn);
         let ca = bundle.files.ca.display();
         output::note(&format!("removed from {ca}: {print} ({})", root.subject()));
         wait_until_in_use(&self.socket, print, false).await;
