@@ -29,6 +29,8 @@ mod local;
 #[cfg(test)]
 mod material;
 #[cfg(test)]
+mod metrics;
+#[cfg(test)]
 mod names;
 #[cfg(test)]
 mod peers;
