@@ -12,6 +12,7 @@ use super::target::{Target, TargetError};
 use super::{Channel, ClientTls};
 use crate::clock::Clock;
 use crate::config::{ClientCertificate, ServerVerification};
+use crate::events::Events;
 use crate::server::ExpiredPeers;
 use crate::watch::MaterialWatch;
 
@@ -58,6 +59,7 @@ pub(super) struct Config {
     pub(super) expiry_interval: Duration,
     pub(super) expiry_grace: Duration,
     pub(super) clock: Clock,
+    pub(super) events: Events,
 }
 
 /// A channel that cannot be built.
@@ -107,6 +109,7 @@ pub struct ChannelBuilder {
     expiry_interval: Duration,
     expiry_grace: Duration,
     clock: Clock,
+    events: Events,
 }
 
 impl ChannelBuilder {
@@ -127,6 +130,7 @@ impl ChannelBuilder {
             expiry_interval: Duration::from_secs(5),
             expiry_grace: Duration::from_secs(35 * 60),
             clock: Clock::system(),
+            events: Events::default(),
         }
     }
 
@@ -208,6 +212,12 @@ impl ChannelBuilder {
         self
     }
 
+    /// Where to report new connections, refused ones, and those whose server is no longer trusted.
+    pub fn events(mut self, events: Events) -> Self {
+        self.events = events;
+        self
+    }
+
     /// Makes the channel. It connects when the first call or [`Channel::ready`] needs it to.
     ///
     /// # Errors
@@ -244,6 +254,7 @@ impl ChannelBuilder {
             expiry_interval: self.expiry_interval.max(SHORTEST_TICK),
             expiry_grace: self.expiry_grace,
             clock: self.clock,
+            events: self.events,
         };
         Ok(Channel {
             core: Arc::new(Core::start(config, &runtime)),

@@ -16,9 +16,11 @@ use super::core::Core;
 use super::dispatch::Dispatch;
 use super::driver::Driver;
 use super::slots::Slots;
+use super::target::Target;
 use super::wire::WireState;
 use crate::clock::serialize_time;
 use crate::config::ClientCertificate;
+use crate::events::Event;
 use crate::identity::{CertificateIdentity, Fingerprint};
 use crate::material::Material;
 use crate::verify::VerifiedChain;
@@ -255,6 +257,20 @@ impl Connection {
         let now = Some(self.slots.calls());
         let before = std::mem::replace(&mut *seen, now);
         before == now && self.slots.taken() == 0
+    }
+
+    pub(super) fn connected(&self, target: &Target) -> Event {
+        let chain = self.chain();
+        let identity = chain.as_ref().map(VerifiedChain::identity);
+        Event::ChannelConnected {
+            target: target.to_string(),
+            connection: self.id,
+            remote: self.peer.address.clone(),
+            peer: identity.map_or_else(String::new, |identity| identity.label().to_owned()),
+            fingerprint: identity.map(|identity| identity.fingerprint()),
+            anchor: chain.as_ref().and_then(VerifiedChain::anchor),
+            generation: self.peer.generation.unwrap_or_default(),
+        }
     }
 
     pub(super) fn status(&self) -> ConnectionStatus {

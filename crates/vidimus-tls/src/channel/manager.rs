@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
+use tracing::Instrument as _;
 
 use super::backoff::{Backoff, random_up_to};
 use super::builder::Protection;
@@ -16,6 +17,7 @@ use super::failure;
 use super::newest::Newest;
 use super::shrink;
 use super::status::Counting;
+use crate::events::Event;
 
 /// How often the server may hang up on an attempt, without a reason, before it counts as failed.
 const MAX_HANG_UPS: u32 = 2;
@@ -262,21 +264,27 @@ impl Manager {
                 })?;
             }
         }
-        tracing::debug!(
+        let span = tracing::debug_span!(
+            "channel_connection",
+            id,
             target = %config.target,
             address = connection.address(),
             generation = connection.generation(),
-            "connected"
         );
+        span.in_scope(|| tracing::debug!("connected"));
+        config
+            .events
+            .emit(&config.clock, || connection.connected(&config.target));
         self.last_id = id;
         let ended = connection.ended();
-        self.drivers.spawn(async move {
+        let driving = async move {
             tokio::select! {
                 () = driver => {}
                 () = ended => {}
             }
             id
-        });
+        };
+        self.drivers.spawn(driving.instrument(span));
         Counting::add(&self.shared.counting.connects);
         self.backoff.reset();
         self.demanded = false;
@@ -301,6 +309,11 @@ impl Manager {
             again_in = ?wait,
             "cannot connect"
         );
+        let config = &self.shared.config;
+        config.events.emit(&config.clock, || Event::ChannelRefused {
+            target: config.target.to_string(),
+            reason: reason.clone(),
+        });
         self.shared.counting.connect_failed(reason);
         self.retry_at = again;
         let error = Arc::new(error);

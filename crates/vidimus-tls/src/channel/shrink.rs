@@ -16,6 +16,7 @@ use super::connection::Connection;
 use super::core::Shared;
 use super::deadline::after;
 use super::status::Counting;
+use crate::events::Event;
 use crate::material::Trust;
 use crate::server::ExpiredPeers;
 use crate::verify::{self, Refusal, VerifiedChain};
@@ -92,6 +93,15 @@ fn withdraw(shared: &Shared, connection: &Arc<Connection>, refusal: &Refusal) {
         error = %refusal,
         "connection ended: its server is no longer trusted"
     );
+    let config = &shared.config;
+    config
+        .events
+        .emit(&config.clock, || Event::ChannelWithdrawn {
+            target: config.target.to_string(),
+            connection: connection.id(),
+            remote: connection.address().to_owned(),
+            reason: refusal.to_string(),
+        });
     replace(shared, connection);
 }
 
@@ -120,6 +130,12 @@ fn expire(shared: &Shared) {
                 address = connection.address(),
                 "connection gets no more calls: its server's certificate has expired"
             );
+            let config = &shared.config;
+            config.events.emit(&config.clock, || Event::ChannelExpired {
+                target: config.target.to_string(),
+                connection: connection.id(),
+                remote: connection.address().to_owned(),
+            });
             replace(shared, &connection);
         }
     }

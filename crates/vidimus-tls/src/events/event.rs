@@ -8,7 +8,7 @@ use crate::clock::serialize_time;
 use crate::identity::Fingerprint;
 use crate::server::ConnectionId;
 
-/// Something that happened to a connection, to a call or to the material.
+/// Something that happened to a connection, to a call or to the material. `Channel…` is of the client side.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -38,6 +38,50 @@ pub enum Event {
         peer: String,
         /// `/package.Service/Method`, or an HTTP path.
         path: String,
+        /// Why.
+        reason: String,
+    },
+    /// A channel has a new connection.
+    ChannelConnected {
+        /// Where the channel connects to.
+        target: String,
+        /// The connection: the channel counts them from 1.
+        connection: u64,
+        /// The server's address.
+        remote: String,
+        /// The first name in the server's certificate; empty without TLS.
+        peer: String,
+        /// The SHA-256 of that certificate.
+        fingerprint: Option<Fingerprint>,
+        /// The root that it was verified under.
+        anchor: Option<Fingerprint>,
+        /// The material generation of the handshake; 0 without TLS.
+        generation: u64,
+    },
+    /// A channel's connection gets no more calls, since its server's certificate, or one above it, has expired.
+    ChannelExpired {
+        /// Where the channel connects to.
+        target: String,
+        /// The connection.
+        connection: u64,
+        /// The server's address.
+        remote: String,
+    },
+    /// A channel could not connect: nobody is there, either side refused the other's certificate, or it took too long.
+    ChannelRefused {
+        /// Where the channel connects to.
+        target: String,
+        /// Why.
+        reason: String,
+    },
+    /// A channel's connection gets no more calls and is cut within the grace: its server is no longer trusted.
+    ChannelWithdrawn {
+        /// Where the channel connects to.
+        target: String,
+        /// The connection.
+        connection: u64,
+        /// The server's address.
+        remote: String,
         /// Why.
         reason: String,
     },

@@ -4,6 +4,7 @@
 mod danger;
 mod deadline;
 mod drain;
+mod events;
 mod frames;
 mod resend;
 mod rotation;
