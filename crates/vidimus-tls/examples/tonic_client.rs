@@ -24,7 +24,8 @@ pub(crate) async fn with_channel<T>(
     let material = runtime
         .material(files, Usage::Client, WatchOptions::default())
         .await?;
-    let channel = Channel::builder(target, server_name, ClientTls::Watch(material)).build()?;
+    let builder = Channel::builder(target, server_name, ClientTls::Watch(material));
+    let channel = runtime.channel(builder)?;
     Ok(runtime.run_while(work(channel)).await)
 }
 

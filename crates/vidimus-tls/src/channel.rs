@@ -1,12 +1,19 @@
 //! The client side: a channel for tonic clients that renews its certificate and loses no call when a server drains.
 //!
 //! ```no_run
-//! # async fn example(watch: vidimus_tls::watch::MaterialWatch) -> Result<(), Box<dyn std::error::Error>> {
 //! use vidimus_tls::channel::{Channel, ClientTls};
+//! use vidimus_tls::material::{MaterialFiles, Usage};
+//! use vidimus_tls::runtime::Runtime;
+//! use vidimus_tls::watch::WatchOptions;
 //!
-//! let channel = Channel::builder("provider.example:9443", "provider.example", ClientTls::Watch(watch)).build()?;
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut runtime = Runtime::new();
+//! let files = MaterialFiles::in_dir("/etc/example/tls");
+//! let material = runtime.material(files, Usage::Client, WatchOptions::default()).await?;
+//! let builder = Channel::builder("provider.example:9443", "provider.example", ClientTls::Watch(material));
+//! let channel = runtime.channel(builder)?;
 //! // ProviderClient::new(channel.clone())
-//! channel.ready().await?;
+//! runtime.run_while(channel.ready()).await?;
 //! # Ok(())
 //! # }
 //! ```
@@ -34,9 +41,11 @@
 //! twice, its connection is left; one refused stream alone, as of a server that sheds load, opens no other. A request of one message is kept for that (up to
 //! [`ChannelBuilder::resend_limit`]); a stream of messages is sent again only if none of it was written.
 //!
-//! **Background work.** Every channel has one task that connects, and one per connection; they belong to the channel and
-//! are aborted when its last clone and its last running call are dropped. A driver future for the caller to run would be
-//! one more thing to forget, and a forgotten one would hang every call; [`Channel::close`] ends them in good order.
+//! **Background work.** [`Runtime::channel`](crate::runtime::Runtime::channel) has it done by the runtime that follows the
+//! material, and ends the channel with that: calls wait for [`Runtime::run`](crate::runtime::Runtime::run) to begin no longer
+//! than they would for a connection. [`ChannelBuilder::build`] has a task of tokio's do it instead. Either way there is one
+//! task for each connection; all of it belongs to the channel and is over when its last clone and its last running call
+//! are dropped. [`Channel::close`] ends it in good order.
 //!
 //! No HTTP/2 pings are sent (grpc-go closes connections that ping often): dead peers are found by TCP keepalive and
 //! `TCP_USER_TIMEOUT`.
@@ -56,6 +65,7 @@ mod failure;
 mod manager;
 mod newest;
 mod pool;
+mod running;
 mod shrink;
 mod slots;
 mod socket;

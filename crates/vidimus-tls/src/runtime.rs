@@ -9,7 +9,7 @@
 //! let mut runtime = Runtime::new();
 //! let files = MaterialFiles::in_dir("/etc/example/tls");
 //! let material = runtime.material(files, Usage::Server, WatchOptions::default()).await?;
-//! // `Security::mutual(material)` makes a server of it, `ClientTls::Watch(material)` a channel.
+//! // `Security::mutual(material)` makes a server of it, `ClientTls::Watch(material)` and `runtime.channel` a channel.
 //! runtime.run_while(async { /* serve, or call */ }).await;
 //! # Ok(())
 //! # }
@@ -23,13 +23,16 @@ use std::task::Poll;
 
 use tokio_util::sync::CancellationToken;
 
+#[cfg(feature = "tonic")]
+use crate::channel::{BuildError, Channel, ChannelBuilder};
 use crate::material::{MaterialError, MaterialSource, Usage};
 use crate::policy::{PolicyError, PolicyWatch};
 use crate::watch::{MaterialWatch, WatchOptions};
 
-/// What follows files for servers and channels. Nothing is followed until [`Runtime::run`] is polled.
+/// What follows files for servers and channels, and does what channels do by themselves. Nothing of it is done until
+/// [`Runtime::run`] is polled.
 #[derive(Default)]
-#[must_use = "files are followed only while the runtime runs"]
+#[must_use = "files are followed, and channels connect, only while the runtime runs"]
 pub struct Runtime {
     drivers: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
     stop: CancellationToken,
@@ -70,6 +73,20 @@ impl Runtime {
         let (watch, driver) = PolicyWatch::start(path, options).await?;
         self.drive(driver.run(self.stop.clone()));
         Ok(watch)
+    }
+
+    /// Makes a channel, and will do its work: connect, follow the material, watch over connections.
+    ///
+    /// Calls fail after the channel's connect timeout if the runtime has not begun to run, and always once it has ended.
+    ///
+    /// # Errors
+    ///
+    /// When target, server name and protection don't go together.
+    #[cfg(feature = "tonic")]
+    pub fn channel(&mut self, builder: ChannelBuilder) -> Result<Channel, BuildError> {
+        let (channel, work) = builder.build_driven(self.stop.clone())?;
+        self.drive(work);
+        Ok(channel)
     }
 
     /// Does all of it until `work` is done, and returns what came of that: for the future of a server, or of everything

@@ -1,11 +1,13 @@
 //! Putting a channel together.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::uri::{Authority, Scheme};
 use rustls_pki_types::ServerName;
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 use super::core::Core;
 use super::target::{Target, TargetError};
@@ -218,13 +220,35 @@ impl ChannelBuilder {
         self
     }
 
-    /// Makes the channel. It connects when the first call or [`Channel::ready`] needs it to.
+    /// Makes a channel whose background work is a task of the tokio runtime that this is called in.
+    /// [`Runtime::channel`](crate::runtime::Runtime::channel) makes one whose work the caller runs.
+    ///
+    /// It connects when the first call or [`Channel::ready`] needs it to.
     ///
     /// # Errors
     ///
     /// When target, server name and protection don't go together, and outside a tokio runtime.
     pub fn build(self) -> Result<Channel, BuildError> {
         let runtime = Handle::try_current().map_err(|_outside| BuildError::NoRuntime)?;
+        let core = Core::spawned(self.config()?, &runtime);
+        Ok(Channel {
+            core: Arc::new(core),
+        })
+    }
+
+    /// The same with the background work for somebody else to run until `stop`.
+    pub(crate) fn build_driven(
+        self,
+        stop: CancellationToken,
+    ) -> Result<(Channel, impl Future<Output = ()> + Send + 'static), BuildError> {
+        let (core, work) = Core::driven(self.config()?, stop);
+        let channel = Channel {
+            core: Arc::new(core),
+        };
+        Ok((channel, work))
+    }
+
+    fn config(self) -> Result<Config, BuildError> {
         let target = Target::parse(&self.target)?;
         let protection = protection(self.tls, &target)?;
         let wrong_name = || BuildError::ServerName {
@@ -236,7 +260,7 @@ impl ChannelBuilder {
             Protection::None => Scheme::HTTP,
             Protection::Tls { .. } => Scheme::HTTPS,
         };
-        let config = Config {
+        Ok(Config {
             authority: authority(&self.server_name, &target).ok_or_else(wrong_name)?,
             target,
             server_name,
@@ -255,9 +279,6 @@ impl ChannelBuilder {
             expiry_grace: self.expiry_grace,
             clock: self.clock,
             events: self.events,
-        };
-        Ok(Channel {
-            core: Arc::new(Core::start(config, &runtime)),
         })
     }
 }

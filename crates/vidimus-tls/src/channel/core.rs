@@ -1,20 +1,23 @@
 //! What all clones of a channel share: the connections, and how to get one.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+use tokio::time::timeout_at;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tonic::Status;
 
 use super::builder::{Config, Protection, Waiting};
 use super::connect::ConnectError;
 use super::connection::Connection;
+use super::deadline::after;
 use super::failure;
-use super::manager;
 use super::pool::Pool;
+use super::running;
 use super::status::{ChannelState, ChannelStatus, Counting};
 use super::target::Target;
 
@@ -25,6 +28,8 @@ pub(super) enum Phase {
     Connecting,
     Failing(Arc<ConnectError>),
     Idle,
+    /// The background work has not begun.
+    NotRunning,
     Ready,
 }
 
@@ -46,7 +51,12 @@ pub(super) struct Shared {
     demand: Notify,
     renewal: watch::Sender<Renewal>,
     pub(super) counting: Counting,
+    /// No more calls: those that run may finish.
     pub(super) closing: CancellationToken,
+    /// Nobody has the channel any more, or nobody waits for it any longer.
+    pub(super) gone: CancellationToken,
+    /// The background work is over.
+    pub(super) ended: CancellationToken,
 }
 
 impl Shared {
@@ -80,30 +90,46 @@ impl Shared {
     }
 }
 
-/// A channel. Dropping it ends the manager, and with it every connection.
+/// A channel. Dropping it ends the background work, and with it every connection.
 #[derive(Debug)]
 pub(super) struct Core {
     shared: Arc<Shared>,
-    manager: Mutex<JoinSet<()>>,
+    _gone: DropGuard,
+    /// The background work, where nobody else runs it.
+    task: JoinSet<()>,
 }
 
 impl Core {
-    pub(super) fn start(config: Config, runtime: &Handle) -> Self {
+    /// A channel whose work is a task of its own.
+    pub(super) fn spawned(config: Config, runtime: &Handle) -> Self {
+        let (mut core, work) = Self::driven(config, CancellationToken::new());
+        core.task.spawn_on(work, runtime);
+        core
+    }
+
+    /// A channel and its work, for somebody else to run until `stop`.
+    pub(super) fn driven(
+        config: Config,
+        stop: CancellationToken,
+    ) -> (Self, impl Future<Output = ()> + Send + 'static) {
         let shared = Arc::new(Shared {
             config,
             pool: Pool::default(),
-            phase: watch::Sender::new(Phase::Idle),
+            phase: watch::Sender::new(Phase::NotRunning),
             demand: Notify::new(),
             renewal: watch::Sender::default(),
             counting: Counting::default(),
             closing: CancellationToken::new(),
+            gone: CancellationToken::new(),
+            ended: CancellationToken::new(),
         });
-        let mut manager = JoinSet::new();
-        manager.spawn_on(manager::run(Arc::clone(&shared)), runtime);
-        Self {
+        let work = running::work(Arc::clone(&shared), stop);
+        let core = Self {
+            _gone: shared.gone.clone().drop_guard(),
+            task: JoinSet::new(),
             shared,
-            manager: Mutex::new(manager),
-        }
+        };
+        (core, work)
     }
 
     pub(super) fn config(&self) -> &Config {
@@ -163,6 +189,7 @@ impl Core {
             return Ok(connection);
         }
         let mut phase = self.shared.phase.subscribe();
+        let begins_until = after(self.config().connect_timeout);
         loop {
             let seen = phase.borrow_and_update().clone();
             if let Some(connection) = self.shared.pool.newest() {
@@ -172,6 +199,13 @@ impl Core {
                 Phase::Closed => return Err(Arc::new(ConnectError::Closed)),
                 Phase::Failing(error) if self.shared.config.waiting == Waiting::FailFast => {
                     return Err(error);
+                }
+                Phase::NotRunning => {
+                    let begun = timeout_at(begins_until, phase.changed()).await;
+                    if begun.is_err() {
+                        return Err(Arc::new(ConnectError::NotRunning));
+                    }
+                    continue;
                 }
                 Phase::Failing(_) | Phase::Connecting | Phase::Idle | Phase::Ready => {}
             }
@@ -225,7 +259,7 @@ impl Core {
             Phase::Connecting => ChannelState::Connecting,
             Phase::Failing(_) => ChannelState::Failing,
             Phase::Ready if pool.newest().is_some() => ChannelState::Ready,
-            Phase::Idle | Phase::Ready => ChannelState::Idle,
+            Phase::Idle | Phase::NotRunning | Phase::Ready => ChannelState::Idle,
         };
         let generation = match &config.protection {
             Protection::None => None,
@@ -243,12 +277,9 @@ impl Core {
 
     pub(super) async fn close(&self, grace: Duration) {
         self.shared.closing.cancel();
-        let mut manager = {
-            let mut held = self.manager.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *held)
-        };
-        let ended = tokio::time::timeout(grace, manager.join_next()).await;
+        let ended = tokio::time::timeout(grace, self.shared.ended.cancelled()).await;
         if ended.is_err() {
+            self.shared.gone.cancel();
             tracing::debug!(target = %self.target(), "calls were cut off at the end of the grace period");
         }
     }

@@ -30,6 +30,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
         Protection::None => None,
         Protection::Tls { watch, .. } => Some(Newest::new(watch.subscribe())),
     };
+    shared.set_phase(Phase::Idle);
     let (initial, max) = shared.config.backoff;
     let mut surplus = interval(shared.config.surplus_idle);
     surplus.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -8,6 +8,7 @@ mod events;
 mod frames;
 mod resend;
 mod rotation;
+mod runtime;
 mod server;
 mod shrink;
 mod spread;

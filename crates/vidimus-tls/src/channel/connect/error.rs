@@ -83,6 +83,9 @@ pub enum ConnectError {
         /// The server's address.
         address: String,
     },
+    /// The runtime that the channel was made with has not begun to run.
+    #[error("the channel's runtime is not running")]
+    NotRunning,
     /// Trust moved on while the connection was made, and its server is not trusted any more.
     #[error("{address}: certificate of the server refused, since trust has changed meanwhile")]
     Overtaken {
@@ -154,9 +157,11 @@ impl ConnectError {
     /// How far the attempt came. Of several addresses, the one that came furthest tells most.
     pub(super) fn step(&self) -> Step {
         match self {
-            Self::Closed | Self::Configure(_) | Self::NoAddress { .. } | Self::Resolve { .. } => {
-                Step::Resolve
-            }
+            Self::Closed
+            | Self::Configure(_)
+            | Self::NoAddress { .. }
+            | Self::NotRunning
+            | Self::Resolve { .. } => Step::Resolve,
             Self::Connect { .. } => Step::Connect,
             Self::Alpn { .. }
             | Self::Handshake { .. }
