@@ -15,6 +15,7 @@ use hyper::server::conn::http2;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::unconstrained;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument as _;
 
@@ -51,10 +52,7 @@ where
         IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let spoke = Arc::new(AtomicBool::new(false));
-        let io = TokioIo::new(Listening {
-            io,
-            spoke: Arc::clone(&spoke),
-        });
+        let io = TokioIo::new(Listening::new(io, Arc::clone(&spoke)));
         let limits = &shared.server.limits;
         let executor = CallExecutor(shared.calls.clone());
         let service = PeerService::new(self.0, Arc::clone(&shared.server), Arc::clone(entry));
@@ -167,7 +165,9 @@ async fn drive<C, E>(
                 }
                 return;
             }
-            step = ending.next() => match step {
+            // Outside the task's budget: a peer that keeps the connection busy uses all of it up at every turn, and the end
+            // would never get one.
+            step = unconstrained(ending.next()) => match step {
                 Step::Drain => shut_down(connection.as_mut()),
                 Step::Cut => return,
             }

@@ -43,7 +43,7 @@ pub(super) struct Ending<'a> {
 }
 
 impl<'a> Ending<'a> {
-    /// `spoke` says whether the peer has sent anything, where it has to.
+    /// `spoke` says whether the peer has begun to speak, where it has to.
     pub(super) fn new(entry: &'a Entry, shared: &'a Shared, spoke: Option<&'a AtomicBool>) -> Self {
         let limits = &shared.server.limits;
         let preface = match entry.peer {
@@ -90,7 +90,7 @@ impl<'a> Ending<'a> {
                 () = due(&mut self.preface) => {
                     self.preface = None;
                     if self.is_silent() {
-                        tracing::debug!(connection = %self.entry.id, remote = self.entry.remote, "connection closed: it sent nothing after its handshake");
+                        tracing::debug!(connection = %self.entry.id, remote = self.entry.remote, "connection closed: it did not begin to speak HTTP after its handshake");
                         return Step::Cut;
                     }
                 }

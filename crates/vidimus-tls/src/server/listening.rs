@@ -1,4 +1,4 @@
-//! A stream that notices whether the peer ever sent anything.
+//! A stream that notices whether the peer has begun to speak HTTP.
 
 use std::io;
 use std::pin::Pin;
@@ -8,10 +8,35 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Notices whether the peer ever sent anything.
+/// What a client of HTTP/2 begins with (RFC 9113 §3.4).
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Notices whether the peer has begun to speak HTTP: with the whole preface of HTTP/2, or with something else, of which
+/// the time-outs of HTTP/1.1 or an error make an end. Whoever begins the preface and falls silent has said nothing.
 pub(super) struct Listening<IO> {
-    pub(super) io: IO,
-    pub(super) spoke: Arc<AtomicBool>,
+    io: IO,
+    spoke: Arc<AtomicBool>,
+    /// What has yet to come of the preface; empty once the peer has spoken.
+    expected: &'static [u8],
+}
+
+impl<IO> Listening<IO> {
+    /// `spoke` is set once the peer has spoken.
+    pub(super) fn new(io: IO, spoke: Arc<AtomicBool>) -> Self {
+        Self {
+            io,
+            spoke,
+            expected: PREFACE,
+        }
+    }
+
+    fn hear(&mut self, bytes: &[u8]) {
+        let beginning = bytes.get(..self.expected.len()).unwrap_or(bytes);
+        self.expected = self.expected.strip_prefix(beginning).unwrap_or_default();
+        if self.expected.is_empty() {
+            self.spoke.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 impl<IO: AsyncRead + Unpin> AsyncRead for Listening<IO> {
@@ -22,8 +47,8 @@ impl<IO: AsyncRead + Unpin> AsyncRead for Listening<IO> {
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
         let polled = Pin::new(&mut self.io).poll_read(cx, buf);
-        if buf.filled().len() > before {
-            self.spoke.store(true, Ordering::Relaxed);
+        if !self.expected.is_empty() {
+            self.hear(buf.filled().get(before..).unwrap_or_default());
         }
         polled
     }

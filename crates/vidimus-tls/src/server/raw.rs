@@ -11,6 +11,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::task::unconstrained;
 use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -233,7 +234,8 @@ where
             tokio::select! {
                 biased;
                 () = handled.as_mut() => break,
-                step = end.next() => match step {
+                // Outside the task's budget: a handler that copies from a busy peer uses all of it up at every turn.
+                step = unconstrained(end.next()) => match step {
                     Step::Drain => ending.cancel(),
                     Step::Cut => break,
                 }

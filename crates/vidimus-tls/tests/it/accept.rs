@@ -238,7 +238,7 @@ async fn the_oldest_silent_peers_make_room_for_newer_ones() {
     running.stop().await;
 }
 
-/// V5. A peer that says nothing after its handshake doesn't stay.
+/// V5. A peer that says nothing after its handshake, or only begins to, doesn't stay.
 #[tokio::test]
 async fn a_peer_that_never_speaks_http_is_dropped() {
     let world = World::new();
@@ -251,14 +251,15 @@ async fn a_peer_that_never_speaks_http_is_dropped() {
         ..Setup::default()
     };
     let (running, _watch) = Running::follow(world.dir.path(), setup).await;
-    let mut stream = world
-        .client()
-        .connect(running.address)
-        .await
-        .expect("a handshake");
-    let mut rest = Vec::new();
-    // The server's settings come first, then the end.
-    let _end = soon("the end", stream.read_to_end(&mut rest)).await;
+    // Nothing, and the beginning of something.
+    for said in [&b""[..], b"P", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r"] {
+        let client = world.client();
+        let mut stream = client.connect(running.address).await.expect("a handshake");
+        stream.write_all(said).await.expect("a write");
+        let mut rest = Vec::new();
+        // The server's settings come first, then the end.
+        let _end = soon("the end", stream.read_to_end(&mut rest)).await;
+    }
     let mut talking = world.client().echo(running.address).await;
     call(&mut talking).await.expect("a call");
     running.stop().await;

@@ -5,6 +5,8 @@ mod accept;
 #[cfg(test)]
 mod bad_material;
 #[cfg(test)]
+mod busy;
+#[cfg(test)]
 mod channel;
 #[cfg(test)]
 mod child;
