@@ -40,6 +40,7 @@ mod listener;
 mod listening;
 mod local;
 mod log_limit;
+mod overseer;
 mod pending;
 mod raw;
 mod registry;

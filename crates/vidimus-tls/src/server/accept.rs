@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{MissedTickBehavior, interval, sleep_until, timeout};
+use tokio::time::{sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -15,9 +15,8 @@ use super::connection::{self, Serve, Shared};
 use super::handshake::Handshaker;
 use super::listener::{Arrival, Listener};
 use super::log_limit::LogLimit;
+use super::overseer::Overseer;
 use super::pending::Pending;
-use super::shrink::{Follower, expire, sweep};
-use super::verdict::tighten;
 use super::{Inner, Security};
 
 /// Refused peers that are read at the same time, so that they see the alert.
@@ -58,39 +57,47 @@ pub(super) async fn serve<S: Serve>(
     if matches!(server.security, Security::Local(_)) && !listener.is_unix() {
         return Err(ServeError::LocalOverTcp);
     }
-    let mut roots = Follower::of(&server.security);
-    let mut policies = server.policy.subscribe();
-    let shared = Arc::new(share(&server));
+    // Before the first connection, so that it is judged by every change that comes after it.
+    let overseer = Overseer::new(&server);
+    tokio::select! {
+        drained = accept_all(&server, listener, service, shutdown) => Ok(drained),
+        // Until the last connection is gone: those that may finish their calls are held to what changes meanwhile, too.
+        never = overseer.run() => match never {},
+    }
+}
+
+/// Accepts until the shutdown, and drains.
+async fn accept_all<S: Serve>(
+    server: &Arc<Inner>,
+    listener: Listener,
+    service: S,
+    shutdown: CancellationToken,
+) -> Drained {
+    let shared = Arc::new(share(server));
     let mut connections = JoinSet::new();
     let mut backoff = Backoff::default();
-    let mut expiry = interval(server.limits.expiry_interval.max(Duration::from_millis(1)));
-    expiry.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;
             () = shutdown.cancelled() => break,
-            _ = expiry.tick() => expire(&server),
-            material = roots.changed() => sweep(&server, &material),
-            // The sender is in the server's own watch, which outlives this loop.
-            _ = policies.changed() => tighten(&server),
             Some(ended) = connections.join_next(), if !connections.is_empty() => log_panic(ended),
             accepted = accept(&listener, backoff.until) => match accepted {
                 Ok(arrival) => {
                     backoff = Backoff::default();
                     server.counters.accepted.add();
                     if server.registry.len() >= server.limits.max_connections {
-                        turn_away(&server, arrival.address);
+                        turn_away(server, arrival.address);
                         continue;
                     }
                     let run = connection::run(Arc::clone(&shared), arrival, service.clone());
                     connections.spawn(run);
                 }
-                Err(error) => backoff.after(&error, &server),
+                Err(error) => backoff.after(&error, server),
             },
         }
     }
     drop(listener);
-    Ok(drain(&server, &shared, connections).await)
+    drain(server, &shared, connections).await
 }
 
 fn share(server: &Arc<Inner>) -> Shared {

@@ -23,6 +23,7 @@ use super::pending::Pending;
 #[cfg(feature = "proxy-protocol")]
 use super::pending::Waiter;
 use super::registry::{Entry, NewConnection, remote_text};
+use super::shrink::judge;
 use super::socket::Socket;
 use super::{Inner, LocalPeers, Security};
 use crate::config::Protocol;
@@ -247,7 +248,9 @@ async fn serve<IO, S>(
     // Registered first and judged then: a sweep that ran in between has seen either the entry or the older trust.
     if let (Some((trust, _)), Some(handshaker)) = (&tls, &shared.handshaker) {
         let current = handshaker.material.current();
-        if !Arc::ptr_eq(current.trust(), trust) && !super::shrink::judge(server, entry, &current) {
+        if !Arc::ptr_eq(current.trust(), trust)
+            && !judge(server, entry, &current, server.withdrawal_deadline())
+        {
             return;
         }
     }

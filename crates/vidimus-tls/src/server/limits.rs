@@ -5,7 +5,7 @@ use std::time::Duration;
 /// What becomes of a connection whose peer's certificate, or one above it, expires while it is open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ExpiredPeers {
-    /// It is asked to end, and its calls may go on for [`Limits::expired_peer_grace`].
+    /// It gets no further call and is asked to end; the calls that run may go on for [`Limits::expired_peer_grace`].
     #[default]
     Drain,
     /// It goes on.
@@ -25,7 +25,7 @@ pub struct Limits {
     pub max_handshakes_per_source: usize,
     /// Connections being served. One more is closed at once.
     pub max_connections: usize,
-    /// For the first byte of HTTP after the handshake. Streams of a server's own protocol have no such bound.
+    /// For the first line of HTTP/2, or the first byte of HTTP/1.1, after the handshake. Streams of a server's own protocol have no such bound.
     pub preface_timeout: Duration,
     /// For the head of an HTTP/1.1 request, counted from the end of the one before: the time-out of a slow client and of
     /// an idle one.

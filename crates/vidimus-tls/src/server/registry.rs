@@ -70,6 +70,7 @@ pub(super) struct Entry {
     /// Goes up with whatever happens on the connection: a call begun, or bytes of a stream.
     pub(super) activity: AtomicU64,
     withdrawn: AtomicBool,
+    refusing: AtomicBool,
     control: watch::Sender<Control>,
     /// What the policy said last; the wrong answer if policy or epoch moved on meanwhile.
     pub(super) verdict: ArcSwapOption<Verdict>,
@@ -133,9 +134,13 @@ impl Entry {
         self.chain().as_ref().and_then(VerifiedChain::anchor)
     }
 
-    /// Notes that the connection was judged again: by the same path, or by another one.
+    /// Notes that the connection was judged again: by the same path, or by another one. What was found under older trust
+    /// than that of the last time is too late.
     pub(super) fn stands(&self, generation: u64, anew: Option<VerifiedChain>) {
         let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        if generation < standing.generation {
+            return;
+        }
         standing.generation = generation;
         if anew.is_some() {
             standing.chain = anew;
@@ -144,9 +149,14 @@ impl Entry {
         }
     }
 
-    /// Whether the peer's certificate no longer qualifies, so that no new call may pass.
+    /// Whether the peer is no longer trusted or allowed, so that the connection ends soon.
     pub(super) fn is_withdrawn(&self) -> bool {
         self.withdrawn.load(Ordering::Relaxed)
+    }
+
+    /// Whether no new call may pass: the peer was withdrawn, or its certificate has expired.
+    pub(super) fn is_refusing(&self) -> bool {
+        self.refusing.load(Ordering::Relaxed)
     }
 
     pub(super) fn is_draining(&self) -> bool {
@@ -173,9 +183,15 @@ impl Entry {
         began
     }
 
+    /// Lets no new call pass from now on. A peer that answers no PING could begin calls after its GOAWAY for ever.
+    pub(super) fn refuse_calls(&self) {
+        self.refusing.store(true, Ordering::Relaxed);
+    }
+
     /// Refuses new calls from now on and ends the connection.
     pub(super) fn withdraw(&self, deadline: Option<Instant>) {
         self.withdrawn.store(true, Ordering::Relaxed);
+        self.refuse_calls();
         self.drain(deadline);
     }
 
@@ -234,6 +250,7 @@ impl Registry {
             streams: AtomicUsize::new(0),
             activity: AtomicU64::new(0),
             withdrawn: AtomicBool::new(false),
+            refusing: AtomicBool::new(false),
             control: watch::Sender::new(Control::default()),
             verdict: ArcSwapOption::empty(),
             epoch: AtomicU64::new(0),

@@ -24,6 +24,11 @@ impl Inner {
         }
     }
 
+    /// When a connection ends whose peer is found to be no longer trusted or allowed at this moment.
+    pub(super) fn withdrawal_deadline(&self) -> Option<Instant> {
+        Instant::now().checked_add(self.limits.withdrawal_grace)
+    }
+
     /// Refuses a connection's new calls from now on and ends it.
     pub(super) fn withdraw(
         &self,

@@ -53,7 +53,7 @@ impl<S> PeerService<S> {
                 return Some(refusal);
             }
         }
-        if self.entry.is_withdrawn() {
+        if self.entry.is_refusing() {
             report(&self.server, &self.entry, PolicyRefusal::Withdrawn, path);
             return Some(PolicyRefusal::Withdrawn);
         }
@@ -81,7 +81,7 @@ where
                 return PeerFuture::NotProcessed;
             }
             let mut response = respond(refusal, content_type);
-            if self.entry.is_withdrawn() && request.version() < Version::HTTP_2 {
+            if self.entry.is_refusing() && request.version() < Version::HTTP_2 {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
             }

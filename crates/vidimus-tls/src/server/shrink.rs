@@ -1,59 +1,22 @@
-//! What happens to live connections when the roots or the revocation lists change.
+//! What happens to live connections when the roots or the revocation lists change, and when certificates expire.
 //!
 //! A long-lived connection would keep a peer's access for as long as it likes: every chain is judged again, along any
 //! path, and a connection whose chain no longer holds is ended. Others never notice.
 
-use std::future;
-use std::sync::Arc;
 use std::time::{Instant, SystemTime};
-
-use tokio::sync::watch;
 
 use super::registry::{ConnectionId, Entry};
 use super::verdict::apply;
 use super::{ExpiredPeers, Inner, Security};
 use crate::events::DrainCause;
 use crate::identity::Fingerprint;
-use crate::material::{Material, Trust};
+use crate::material::Material;
 use crate::verify::VerifiedChain;
 
-/// Follows the roots of a server. What was seen last outlives each wait, so that no change is missed between two of them.
-pub(super) struct Follower(Option<(watch::Receiver<Arc<Material>>, Arc<Trust>)>);
-
-impl Follower {
-    pub(super) fn of(security: &Security) -> Self {
-        match security {
-            Security::Mutual { material, .. } => {
-                let receiver = material.subscribe();
-                let seen = Arc::clone(receiver.borrow().trust());
-                Self(Some((receiver, seen)))
-            }
-            Security::Plaintext(_) | Security::Local(_) => Self(None),
-        }
-    }
-
-    /// Waits until the roots are others than those seen last. Cancel-safe.
-    pub(super) async fn changed(&mut self) -> Arc<Material> {
-        let Some((receiver, seen)) = &mut self.0 else {
-            return future::pending().await;
-        };
-        loop {
-            let now = Arc::clone(&receiver.borrow_and_update());
-            if !Arc::ptr_eq(now.trust(), seen) {
-                *seen = Arc::clone(now.trust());
-                return now;
-            }
-            if receiver.changed().await.is_err() {
-                return future::pending().await;
-            }
-        }
-    }
-}
-
-/// Judges every connection again after the roots or the revocation lists changed.
-pub(super) fn sweep(server: &Inner, material: &Material) {
+/// Judges every connection again after the roots or the revocation lists changed; those that fail end at the deadline.
+pub(super) fn sweep(server: &Inner, material: &Material, deadline: Option<Instant>) {
     for entry in server.registry.entries() {
-        judge(server, &entry, material);
+        judge(server, &entry, material, deadline);
     }
 }
 
@@ -70,9 +33,10 @@ pub(super) fn expire(server: &Inner) {
         let chain = entry.chain();
         let expired = chain.filter(|chain| now > chain.earliest_not_after());
         if let Some(chain) = expired
-            && !entry.is_draining()
+            && !entry.is_refusing()
             && !holds_otherwise(server, &entry, &chain, now)
         {
+            entry.refuse_calls();
             server.counters.expired.add();
             tracing::info!(
                 audit = true,
@@ -99,18 +63,24 @@ fn holds_otherwise(server: &Inner, entry: &Entry, chain: &VerifiedChain, now: Sy
         .and_then(|_| chain.judge(material.trust(), now).ok());
     let holds = anew.is_some();
     if holds {
-        stand(server, entry, &material, anew);
+        stand(server, entry, &material, anew, server.withdrawal_deadline());
     }
     holds
 }
 
 /// Notes that a connection's chain holds. Along another path the policy may say otherwise: a SPIFFE ID has to be under a
 /// root of its own trust domain, and a CA with name constraints takes names away.
-fn stand(server: &Inner, entry: &Entry, material: &Material, anew: Option<VerifiedChain>) {
+fn stand(
+    server: &Inner,
+    entry: &Entry,
+    material: &Material,
+    anew: Option<VerifiedChain>,
+    deadline: Option<Instant>,
+) {
     let moved = anew.is_some();
     entry.stands(material.generation(), anew);
     if moved {
-        apply(server, entry);
+        apply(server, entry, deadline);
     }
 }
 
@@ -128,8 +98,13 @@ pub(super) fn needing(server: &Inner, material: &Material, root: Fingerprint) ->
     needing.map(|entry| entry.id).collect()
 }
 
-/// Whether the connection's peer is still trusted, along any path; if not, the connection is ended.
-pub(super) fn judge(server: &Inner, entry: &Entry, material: &Material) -> bool {
+/// Whether the connection's peer is still trusted, along any path; if not, the connection ends at the deadline.
+pub(super) fn judge(
+    server: &Inner,
+    entry: &Entry,
+    material: &Material,
+    deadline: Option<Instant>,
+) -> bool {
     if entry.is_withdrawn() {
         return false;
     }
@@ -142,7 +117,7 @@ pub(super) fn judge(server: &Inner, entry: &Entry, material: &Material) -> bool 
     }
     match chain.judge_again(material.trust(), server.clock.now()) {
         Ok(anew) => {
-            stand(server, entry, material, anew);
+            stand(server, entry, material, anew, deadline);
             true
         }
         Err(refusal) => {
@@ -155,7 +130,6 @@ pub(super) fn judge(server: &Inner, entry: &Entry, material: &Material) -> bool 
                 error = %refusal,
                 "connection ended: its peer is no longer trusted"
             );
-            let deadline = Instant::now().checked_add(server.limits.withdrawal_grace);
             server.withdraw(entry, &refusal, deadline);
             false
         }

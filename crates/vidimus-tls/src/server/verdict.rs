@@ -130,16 +130,16 @@ pub(super) fn report(server: &Inner, entry: &Entry, refusal: PolicyRefusal, path
     }
 }
 
-/// Applies a new policy to what is under way.
-pub(super) fn tighten(server: &Inner) {
+/// Applies a new policy to what is under way; connections that it ends do so at the deadline.
+pub(super) fn tighten(server: &Inner, deadline: Option<Instant>) {
     for entry in server.registry.entries() {
-        apply(server, &entry);
+        apply(server, &entry, deadline);
     }
 }
 
 /// Applies the policy to what is under way on a connection, after either has changed: that of a peer that may no longer
 /// call ends as one does whose root is gone, and running calls look again whether they may go on.
-pub(super) fn apply(server: &Inner, entry: &Entry) {
+pub(super) fn apply(server: &Inner, entry: &Entry, deadline: Option<Instant>) {
     let verdict = entry.verdict(server);
     if let Err(refusal) = verdict.admitted()
         && !entry.is_withdrawn()
@@ -154,7 +154,6 @@ pub(super) fn apply(server: &Inner, entry: &Entry) {
             error = %refusal,
             "connection ended: its peer is no longer allowed"
         );
-        let deadline = Instant::now().checked_add(server.limits.withdrawal_grace);
         server.withdraw(entry, &refusal, deadline);
     }
     entry.recheck.notify_waiters();

@@ -35,6 +35,8 @@ mod metrics;
 #[cfg(test)]
 mod names;
 #[cfg(test)]
+mod overseer;
+#[cfg(test)]
 mod peers;
 #[cfg(test)]
 mod pinned;

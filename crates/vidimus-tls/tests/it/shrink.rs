@@ -97,17 +97,7 @@ async fn a_withdrawn_peer_that_answers_nothing_gets_no_further_call_and_is_close
     let (running, watch) = Running::follow(volume.dir(), Setup::default()).await;
     let leaf = old.leaf("client").dns("client.test").client().issue();
     let client = Client::new(&new.root).with(&leaf);
-    let mut stream = client.connect(running.address).await.expect("a connection");
-    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
-    stream.write_all(preface).await.expect("a preface");
-    stream.write_all(&call_headers(1)).await.expect("a call");
-    wait_until_async(DEADLINE, || async {
-        match running.server.stats().calls {
-            1 => Ok(()),
-            calls => Err(calls),
-        }
-    })
-    .await;
+    let mut stream = mute_with_a_call(&client, &running).await;
 
     volume.swap(&server().files(&[&new.root]));
     soon("the removal", watch.wait_for_generation(2)).await;
@@ -128,6 +118,70 @@ async fn a_withdrawn_peer_that_answers_nothing_gets_no_further_call_and_is_close
     let stats = running.server.stats();
     assert_eq!((stats.calls, stats.cut), (1, 1));
     running.stop().await;
+}
+
+/// T8. A peer whose certificate has expired and that answers nothing gets no further call through either, while the one
+/// that runs has its grace.
+#[tokio::test]
+async fn an_expired_peer_that_answers_nothing_gets_no_further_call() {
+    use tokio::io::AsyncWriteExt;
+    use vidimus_testkit::pki::Validity;
+    const RST_STREAM: u8 = 3;
+    const REFUSED_STREAM: [u8; 4] = [0, 0, 0, 7];
+    let world = World::new();
+    let ahead = std::sync::Arc::default();
+    let setup = Setup {
+        limits: Limits {
+            expiry_interval: Duration::from_millis(10),
+            ..Limits::default()
+        },
+        clock: clock(&ahead),
+        ..Setup::default()
+    };
+    let (running, _watch) = Running::follow(world.dir.path(), setup).await;
+    let leaf = world.pki.leaf("client").dns("client.test").client();
+    let leaf = leaf.validity(Validity::ends_in(Duration::from_secs(3600)));
+    let client = Client::new(&world.pki.root).with(&leaf.issue());
+    let mut stream = mute_with_a_call(&client, &running).await;
+
+    ahead.store(2 * 3600, std::sync::atomic::Ordering::Relaxed);
+    wait_until_async(DEADLINE, || async {
+        match running.server.stats().expired {
+            1 => Ok(()),
+            count => Err(count),
+        }
+    })
+    .await;
+    stream.write_all(&call_headers(3)).await.expect("a write");
+    let refusal = soon("a refusal", frame_of(&mut stream, 3)).await;
+    assert_eq!(refusal, (RST_STREAM, REFUSED_STREAM.to_vec()));
+    let connection = running.server.connections().remove(0);
+    assert!(connection.draining && !connection.withdrawn);
+    assert_eq!(connection.streams, 1, "the first call goes on");
+    let stats = running.server.stats();
+    assert_eq!((stats.calls, stats.cut), (1, 0));
+    drop(stream);
+    running.stop().await;
+}
+
+/// A connection with a call that stays open, whose client will answer nothing.
+async fn mute_with_a_call(
+    client: &Client,
+    running: &Running,
+) -> tokio_rustls::client::TlsStream<tokio::net::TcpStream> {
+    use tokio::io::AsyncWriteExt;
+    let mut stream = client.connect(running.address).await.expect("a connection");
+    let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    stream.write_all(preface).await.expect("a preface");
+    stream.write_all(&call_headers(1)).await.expect("a call");
+    wait_until_async(DEADLINE, || async {
+        match running.server.stats().calls {
+            1 => Ok(()),
+            calls => Err(calls),
+        }
+    })
+    .await;
+    stream
 }
 
 /// The headers of a call that stays open, as an HTTP/2 frame (RFC 9113 section 6.2, RFC 7541 appendix A).
