@@ -6,5 +6,6 @@ mod config;
 mod policy;
 mod provider;
 mod published;
+mod revocation;
 mod roots;
 mod tls;

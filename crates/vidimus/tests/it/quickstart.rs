@@ -267,11 +267,6 @@ fn refuses_a_folder_in_use() {
     let mut first = Process::spawn(vidimus(once(&data, &[])));
     first.wait_for_line("making a root CA", LONG);
     let second = Ran::of(once(&data, &[]));
-    assert_eq!(second.code, Some(1), "{}", second.stderr);
-    assert!(
-        second.stderr.contains("is in use by process"),
-        "{}",
-        second.stderr
-    );
+    second.failed(1, "is in use by process");
     first.kill();
 }

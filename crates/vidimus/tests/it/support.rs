@@ -67,6 +67,13 @@ impl Ran {
         ran
     }
 
+    /// Ended with this code, and these words on stderr.
+    #[track_caller]
+    pub(crate) fn failed(&self, code: i32, words: &str) {
+        assert_eq!(self.code, Some(code), "{}{}", self.stdout, self.stderr);
+        assert!(self.stderr.contains(words), "{words}: {}", self.stderr);
+    }
+
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("{error} in {}", self.stdout))

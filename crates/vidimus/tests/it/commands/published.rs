@@ -53,7 +53,9 @@ fn a_root_comes_and_goes_in_a_published_folder_with_large_lists() {
 
     let folder = dir.display().to_string();
     let pem = pem.display().to_string();
-    Ran::well(["tls", "roots", "add", &folder, "--root", &pem]);
+    let added = Ran::well(["tls", "roots", "add", &folder, "--root", &pem]);
+    let note = "add the list of the CA that issues it";
+    assert!(added.stderr.contains(note), "{}", added.stderr);
     let both = format!("{}{}", old.root.pem(), new.root.pem());
     assert_eq!(read(&dir, "ca.crt"), both);
 

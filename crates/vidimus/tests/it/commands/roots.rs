@@ -156,7 +156,7 @@ fn a_root_is_not_removed_while_a_live_peer_needs_it() {
     // Phase 2: re-issue, here the provider and one of two peers.
     let behind = house.connect(&old, "behind");
     let stays = house.roots("remove", &[&old_print, "--socket", &socket]);
-    refused(&stays, "issue it anew first");
+    stays.failed(1, "issue it anew first");
     issue(&new, &house.path("provider"), &[&old.root, &new.root]);
     wait_until(PATIENCE, || {
         let page = house.peers(&["-o", "json"]).json();
@@ -171,11 +171,11 @@ fn a_root_is_not_removed_while_a_live_peer_needs_it() {
     // Phase 4: remove, refused while somebody needs it, and nothing is changed.
     let before = house.roots_pem();
     let stays = house.roots("remove", &[&old_print, "--socket", &socket]);
-    refused(&stays, "needed by behind");
+    stays.failed(1, "needed by behind");
     assert!(!stays.stderr.contains("by ahead"), "{}", stays.stderr);
     assert_eq!(house.roots_pem(), before);
     let blind = house.roots("remove", &[&old_print]);
-    assert_eq!(blind.code, Some(2), "{}", blind.stderr);
+    blind.failed(2, "--socket");
 
     drop(behind);
     let beginning: String = old_print.chars().take(12).collect();
@@ -194,15 +194,11 @@ fn a_root_is_not_removed_while_a_live_peer_needs_it() {
     house.stop();
 }
 
-fn refused(ran: &Ran, words: &str) {
-    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    assert!(ran.stderr.contains(words), "{words}: {}", ran.stderr);
-}
-
 /// The phases one by one.
 impl House {
     fn last_root_stays(&self, print: &str) {
-        refused(&self.roots("remove", &[print, "--force"]), "the last root");
+        self.roots("remove", &[print, "--force"])
+            .failed(1, "the last root");
     }
 
     /// Phase 1. The provider has the root in use when the command returns.
@@ -214,7 +210,7 @@ impl House {
         assert_eq!(added.code, Some(0), "{}", added.stderr);
         let waited = added.stderr.contains("generation 2: in use");
         assert!(waited, "{}", added.stderr);
-        refused(&self.roots("add", &add), "already");
+        self.roots("add", &add).failed(1, "already");
     }
 
     /// Phase 3: who still presents the old root.
@@ -262,7 +258,7 @@ fn the_answer_of_a_program_that_follows_other_files_counts_for_nothing() {
     let ran = Ran::of([
         "tls", "roots", "remove", &folder, &print, "--socket", &socket,
     ]);
-    refused(&ran, "follows other files");
+    ran.failed(1, "follows other files");
     house.stop();
 }
 
@@ -276,12 +272,7 @@ fn a_forced_removal_ends_the_connections_that_rest_on_the_root() {
     let thief = house.connect(&old, "thief");
     let print = print_of(&old.root);
     let removed = house.roots("remove", &[&print, "--socket", &socket, "--force"]);
-    assert_eq!(removed.code, Some(0), "{}", removed.stderr);
-    assert!(
-        removed.stderr.contains("needed by thief"),
-        "{}",
-        removed.stderr
-    );
+    removed.failed(0, "needed by thief");
     wait_until(PATIENCE, || {
         let page = house.peers(&["-o", "json"]).json();
         match page["connections"].as_array().map(Vec::len) {
@@ -310,8 +301,7 @@ fn what_is_no_root_and_what_is_mounted_are_refused() {
         ("gone.pem", "does not exist"),
     ] {
         let ran = Ran::of(["tls", "roots", "add", &text("plain"), "--root", &text(file)]);
-        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-        assert!(ran.stderr.contains(words), "{file}: {}", ran.stderr);
+        ran.failed(1, words);
     }
     let _volume = leaf.write_volume(&dir.path().join("mounted"), &[&old.root]);
     let ran = Ran::of([
@@ -322,18 +312,13 @@ fn what_is_no_root_and_what_is_mounted_are_refused() {
         "--root",
         &text("new.pem"),
     ]);
-    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
-    assert!(
-        ran.stderr.contains("in the Secret itself"),
-        "{}",
-        ran.stderr
-    );
+    ran.failed(1, "in the Secret itself");
 
     // Text between the blocks stays, and several matches are not guessed at.
     let commented = format!("# ours\n{}# theirs\n{}", old.root.pem(), new.root.pem());
     write(dir.path().join("plain/ca.crt"), commented);
     let ran = Ran::of(["tls", "roots", "remove", &text("plain"), "", "--force"]);
-    assert!(ran.stderr.contains("may be any of"), "{}", ran.stderr);
+    ran.failed(1, "may be any of");
     let ran = Ran::of([
         "tls",
         "roots",
@@ -342,11 +327,7 @@ fn what_is_no_root_and_what_is_mounted_are_refused() {
         "stranger",
         "--force",
     ]);
-    assert!(
-        ran.stderr.contains("no root \"stranger\""),
-        "{}",
-        ran.stderr
-    );
+    ran.failed(1, "no root \"stranger\"");
     let print = print_of(&new.root);
     Ran::well(["tls", "roots", "remove", &text("plain"), &print, "--force"]);
     let left = fs::read_to_string(dir.path().join("plain/ca.crt")).expect("the roots");
@@ -357,6 +338,5 @@ fn what_is_no_root_and_what_is_mounted_are_refused() {
 #[test]
 fn a_socket_that_nobody_answers_on_is_named() {
     let ran = Ran::of(["tls", "peers", "--socket", "/nowhere/admin.sock"]);
-    assert_eq!(ran.code, Some(3), "{}", ran.stderr);
-    assert!(ran.stderr.contains("/nowhere/admin.sock"), "{}", ran.stderr);
+    ran.failed(3, "/nowhere/admin.sock");
 }

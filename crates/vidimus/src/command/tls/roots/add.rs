@@ -13,8 +13,9 @@ use crate::{exit::Stop, output};
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  \
     vidimus tls roots add ./tls --root new-root.pem --socket ./admin.sock\n\n\
-    Programs that follow the folder take the root into use within a second; no connection notices. Add it on every side \
-    before anything is issued under it.\n\n\
+    Programs that follow the folder take the root into use within a second; no call notices. Add it on every side \
+    before anything is issued under it. Where revocation lists are checked, the lists of the CAs that will issue under it \
+    have to be in `crl.pem` by then, or the certificates that they issue are refused.\n\n\
     Exit code 0: added; 1: the root is there already, is none, or the folder can't be changed.")]
 pub(crate) struct AddArgs {
     /// The folder with `ca.crt`.
@@ -54,6 +55,7 @@ impl AddArgs {
             output::note(&format!("added to {ca}: {print}"));
             wait_until_in_use(&self.socket, *print, true).await;
         }
+        bundle.note_lists();
         Ok(())
     }
 }

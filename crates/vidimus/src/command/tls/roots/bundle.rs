@@ -12,7 +12,7 @@ use vidimus_x509::pem;
 use zeroize::Zeroizing;
 
 use super::now;
-use crate::exit::Stop;
+use crate::{exit::Stop, output};
 
 /// As much as programs read of their roots.
 const MAX_ROOTS: u64 = 8 * 1024 * 1024;
@@ -152,6 +152,18 @@ impl Bundle {
             Layout::Plain | Layout::Published => Ok(()),
             Layout::Mounted => Err(self.mounted()),
         }
+    }
+
+    /// Says what a new CA's certificates need beside its root where there are revocation lists.
+    pub(super) fn note_lists(&self) {
+        let Some(crl) = self.files.crl.as_ref().filter(|crl| crl.exists()) else {
+            return;
+        };
+        output::note(&format!(
+            "{} is there: before anything is issued under the new root, add the list of the CA that issues it, or programs \
+             that check lists refuse what it issues",
+            crl.display()
+        ));
     }
 
     fn mounted(&self) -> anyhow::Error {
