@@ -42,6 +42,7 @@ pub(super) async fn run(shared: Arc<Shared>) {
         drivers: JoinSet::new(),
         demanded: false,
         retry_at: Instant::now(),
+        spare_at: Instant::now(),
         rotate_at: None,
         backoff: Backoff::new(initial, max),
         surplus,
@@ -66,8 +67,11 @@ struct Manager {
     drivers: JoinSet<u64>,
     /// A call waits for a first connection.
     demanded: bool,
-    /// No attempt before this.
+    /// No attempt before this while there is no connection.
     retry_at: Instant,
+    /// No attempt for one more before this while there is one. Apart, since its failure says nothing about what comes when
+    /// the last connection has ended: calls would wait for minutes that could be served.
+    spare_at: Instant,
     /// When to open a connection with newer material.
     rotate_at: Option<Instant>,
     backoff: Backoff,
@@ -115,7 +119,7 @@ impl Manager {
         // What comes next has new material, so it makes room for whoever waits.
         let room = usable.len() < self.shared.config.max_connections || stale;
         if awaited && room {
-            return self.attempt(now);
+            return Self::attempt(now, self.spare_at);
         }
         if !stale {
             self.rotate_at = None;
@@ -135,7 +139,7 @@ impl Manager {
     /// What to do while there is no connection.
     fn first_connection(&self, now: Instant) -> Task {
         if now < self.retry_at || self.demanded {
-            return self.attempt(now);
+            return Self::attempt(now, self.retry_at);
         }
         if let Phase::Failing(_) | Phase::Ready = self.shared.phase() {
             // Wakes the calls that wait through failures, so that they ask again.
@@ -145,9 +149,9 @@ impl Manager {
     }
 
     /// An attempt as soon as the last failure allows it.
-    fn attempt(&self, now: Instant) -> Task {
-        if now < self.retry_at {
-            Task::Wait(Some(self.retry_at))
+    fn attempt(now: Instant, at: Instant) -> Task {
+        if now < at {
+            Task::Wait(Some(at))
         } else {
             Task::Connect
         }
@@ -171,6 +175,7 @@ impl Manager {
         }
         self.backoff.reset();
         self.retry_at = Instant::now();
+        self.spare_at = self.retry_at;
         self.rotate_at = None;
     }
 
@@ -316,12 +321,13 @@ impl Manager {
             reason: reason.clone(),
         });
         self.shared.counting.connect_failed(reason);
-        self.retry_at = again;
         let error = Arc::new(error);
         if self.shared.pool.newest().is_some() {
             // The connections before go on serving.
+            self.spare_at = again;
             self.rotate_at = Some(again);
         } else {
+            self.retry_at = again;
             self.demanded = false;
             self.shared.set_phase(Phase::Failing(Arc::clone(&error)));
         }

@@ -12,6 +12,7 @@ use vidimus_tls::material::{RevocationOptions, Trust, Usage};
 use vidimus_tls::watch::{MaterialPublisher, MaterialWatch};
 
 use super::server::{TestServer, rustls_config};
+use super::shrink::Gate;
 use super::{assert_status, build, call, client_leaf, material, server_leaf};
 use crate::support::{DEADLINE, SERVER, request, soon};
 
@@ -53,6 +54,18 @@ fn generations(channel: &Channel) -> Vec<u64> {
         .iter()
         .filter_map(|connection| connection.generation)
         .collect()
+}
+
+async fn until_failures(channel: &Channel, expected: u64) {
+    wait_until_async(DEADLINE, || async {
+        let failures = channel.status().counters.connect_failures;
+        if failures >= expected {
+            Ok(())
+        } else {
+            Err(format!("{failures} attempts"))
+        }
+    })
+    .await;
 }
 
 async fn until_generations(channel: &Channel, expected: &[u64]) {
@@ -204,15 +217,7 @@ async fn material_that_does_not_connect_leaves_the_old_connection_in_use() {
         let channel = channel_that_waits(&server, watch, backoff);
         call(&channel).await.expect("a call");
         present(&mut publisher, &client_leaf(&Pki::new("Other")));
-        wait_until_async(DEADLINE, || async {
-            let failures = channel.status().counters.connect_failures;
-            if failures >= attempts {
-                Ok(())
-            } else {
-                Err(format!("{failures} attempts"))
-            }
-        })
-        .await;
+        until_failures(&channel, attempts).await;
         call(&channel).await.expect("the old connection serves on");
         let status = channel.status();
         assert_eq!(
@@ -225,6 +230,92 @@ async fn material_that_does_not_connect_leaves_the_old_connection_in_use() {
 
         present(&mut publisher, &leaf);
         until_generations(&channel, &[3]).await;
+    }
+}
+
+/// A connection that ends after its renewal has failed is replaced when a call needs it, and the call hears at once how that
+/// went: the wait after the failed renewal was for something else.
+#[tokio::test]
+async fn a_connection_that_ends_after_a_failed_renewal_is_replaced_at_once() {
+    let pki = Pki::new("Example");
+    let server = TestServer::mutual(rustls_config(&server_leaf(&pki), &pki.root)).await;
+    let leaf = client_leaf(&pki);
+    let (watch, mut publisher) = MaterialWatch::from_memory(material(&leaf, &[&pki.root]));
+    let channel = channel_that_waits(&server, watch, LONG);
+    call(&channel).await.expect("a call");
+    present(&mut publisher, &client_leaf(&Pki::new("Other")));
+    until_failures(&channel, 1).await;
+
+    assert_eq!(server.drain(), 1);
+    wait_until_async(DEADLINE, || async {
+        let connections = channel.status().connections.len();
+        if connections == 0 {
+            Ok(())
+        } else {
+            Err("still connected")
+        }
+    })
+    .await;
+    assert_status(call(&channel).await, Code::Unavailable, &["UnknownCA"]);
+    assert_eq!(channel.status().counters.connect_failures, 2);
+    assert_eq!(channel.status().state, ChannelState::Failing);
+}
+
+/// A connection that ends while its renewal is under way: calls wait for that, and hear how it went.
+#[tokio::test]
+async fn a_connection_that_ends_during_its_renewal_leaves_calls_to_the_new_one() {
+    let pki = Pki::new("Example");
+    let server = TestServer::mutual(rustls_config(&server_leaf(&pki), &pki.root)).await;
+    let leaf = client_leaf(&pki);
+    for (next, served) in [
+        (client_leaf(&pki), true),
+        (client_leaf(&Pki::new("Other")), false),
+    ] {
+        let gate = Gate::start(server.address).await;
+        gate.open();
+        let (watch, mut publisher) = MaterialWatch::from_memory(material(&leaf, &[&pki.root]));
+        let target = gate.address.to_string();
+        let builder = Channel::builder(&target, SERVER, ClientTls::Watch(watch));
+        let channel = build(builder.rotation_jitter(QUICK).backoff(LONG, LONG));
+        call(&channel).await.expect("a call");
+        gate.shut();
+        present(&mut publisher, &next);
+        soon("the renewal's begin", gate.asked()).await;
+
+        server.drain();
+        let serving = async {
+            wait_until_async(DEADLINE, || async {
+                let calls = channel.status().counters.calls;
+                let current = channel.status().connections.iter().any(|each| each.current);
+                if calls == 2 && !current {
+                    Ok(())
+                } else {
+                    Err(format!("{calls} calls, connected: {current}"))
+                }
+            })
+            .await;
+            gate.open();
+        };
+        let calling = async {
+            // Not before the connection has ended: it would be served there.
+            wait_until_async(DEADLINE, || async {
+                let connections = channel.status().connections;
+                if connections.iter().any(|each| each.current) {
+                    Err("still connected")
+                } else {
+                    Ok(())
+                }
+            })
+            .await;
+            call(&channel).await
+        };
+        let (outcome, ()) = tokio::join!(calling, serving);
+        if served {
+            outcome.expect("served by the new connection");
+            assert_eq!(generations(&channel), [2]);
+        } else {
+            assert_status(outcome, Code::Unavailable, &["UnknownCA"]);
+        }
     }
 }
 

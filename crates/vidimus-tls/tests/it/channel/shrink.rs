@@ -307,15 +307,15 @@ async fn a_servers_chain_that_expires_along_one_path_and_holds_along_another_sta
 }
 
 /// A relay that holds back what the server sends until it is opened.
-struct Gate {
-    address: SocketAddr,
+pub(super) struct Gate {
+    pub(super) address: SocketAddr,
     opened: watch::Sender<bool>,
     asked: watch::Sender<bool>,
     _relay: JoinSet<()>,
 }
 
 impl Gate {
-    async fn start(server: SocketAddr) -> Self {
+    pub(super) async fn start(server: SocketAddr) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let (opened, asked) = (watch::Sender::new(false), watch::Sender::new(false));
@@ -336,13 +336,19 @@ impl Gate {
     }
 
     /// Waits until a client has sent something, and so has taken its material.
-    async fn asked(&self) {
+    pub(super) async fn asked(&self) {
         let mut asked = self.asked.subscribe();
         asked.wait_for(|asked| *asked).await.expect("a relay");
     }
 
-    fn open(&self) {
+    pub(super) fn open(&self) {
         self.opened.send_replace(true);
+    }
+
+    /// Holds back what the server sends to later clients.
+    pub(super) fn shut(&self) {
+        self.opened.send_replace(false);
+        self.asked.send_replace(false);
     }
 }
 
