@@ -35,6 +35,7 @@ type serverOptions struct {
 	delay     time.Duration
 	maxAge    time.Duration
 	minPing   time.Duration
+	streams   uint
 }
 
 func serverCommand(flags *flag.FlagSet) func() error {
@@ -45,6 +46,7 @@ func serverCommand(flags *flag.FlagSet) func() error {
 	flags.DurationVar(&o.delay, "delay", 0, "how long each call takes")
 	flags.DurationVar(&o.maxAge, "max-age", 2*time.Hour, "how old a connection gets")
 	flags.DurationVar(&o.minPing, "min-ping", 5*time.Second, "how often a client may ping")
+	flags.UintVar(&o.streams, "max-streams", 0, "how many calls a connection may carry at once; 0 for any number")
 	return func() error { return runServer(o) }
 }
 
@@ -155,6 +157,9 @@ func (s *site) server() (*grpc.Server, error) {
 			Timeout:               10 * time.Second,
 		}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: o.minPing, PermitWithoutStream: false}),
+	}
+	if o.streams > 0 {
+		options = append(options, grpc.MaxConcurrentStreams(uint32(o.streams)))
 	}
 	if !o.plaintext {
 		config, err := serverTLS(o)

@@ -247,6 +247,39 @@ async fn no_call_is_lost_or_doubled_when_connections_end_by_age() {
     );
 }
 
+/// V4. A server that allows one call at a time on a connection: each further call gets a connection of its own, and once they
+/// are there, no more are opened.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_of_one_call_a_connection_opens_more_connections() {
+    const CALLS: u64 = 4;
+    let world = World::new();
+    let flags = ["-delay", "1s", "-max-streams", "1"];
+    let server = GoServer::start(&world.server(), &flags).await;
+    let caller = Caller::mutual(&server.address, world.client()).await;
+    for round in 1..=2 {
+        let mut calls = JoinSet::new();
+        for _ in 0..CALLS {
+            let manager = caller.manager.clone();
+            calls.spawn(async move { validate(&manager).await });
+        }
+        wait_until_async(DEADLINE, || async {
+            let begun = server.count("calls").await;
+            if begun == round * CALLS {
+                Ok(())
+            } else {
+                Err(format!("{begun} calls"))
+            }
+        })
+        .await;
+        assert_eq!(server.count("open").await, CALLS, "round {round}");
+        while let Some(call) = soon("the calls", calls.join_next()).await {
+            call.unwrap().unwrap();
+        }
+    }
+    let counters = caller.manager.channel_status().counters;
+    assert_eq!((counters.connects, counters.resends), (CALLS, 0));
+}
+
 /// T19.
 #[tokio::test]
 async fn the_servers_ping_policy_has_nothing_to_complain_about() {
