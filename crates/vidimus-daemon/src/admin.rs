@@ -21,7 +21,8 @@ pub use crate::http::Listener;
 /// The pages: `/healthz`, `/readyz` and `/health` of [`health::router`], `/metrics` in Prometheus'
 /// text format, and the program's own JSON pages.
 ///
-/// There is no authentication: bind it to a UNIX socket, or to loopback.
+/// On a UNIX socket only the process's own user and root are answered. Over TCP there is no authentication: bind it to
+/// loopback.
 #[derive(Debug, Default)]
 pub struct AdminRoutes {
     checks: Checks,

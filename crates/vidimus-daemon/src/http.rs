@@ -9,7 +9,7 @@ use hyper_util::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, UnixListener},
+    net::{TcpListener, UnixListener, UnixStream},
     sync::Semaphore,
     task::JoinSet,
 };
@@ -60,7 +60,8 @@ impl Listener {
         Ok(Self::Tcp(listener))
     }
 
-    /// A bound UNIX socket; `name` is dropped when nobody listens any more, and may remove the socket's name then.
+    /// A bound UNIX socket; `name` is dropped when nobody listens any more, and may remove the socket's name then. Only the
+    /// user that this process runs as, and root, are answered.
     pub fn unix(listener: UnixListener, name: impl Any + Send + Sync) -> Self {
         Self::Unix(UnixSocket {
             _name: Box::new(name),
@@ -127,8 +128,28 @@ async fn accept(listener: &Listener) -> io::Result<Box<dyn Stream>> {
             stream.set_nodelay(true)?;
             Ok(Box::new(stream))
         }
-        Listener::Unix(socket) => Ok(Box::new(socket.listener.accept().await?.0)),
+        Listener::Unix(socket) => loop {
+            let (stream, _) = socket.listener.accept().await?;
+            if is_owner_or_root(&stream)? {
+                return Ok(Box::new(stream));
+            }
+        },
     }
+}
+
+/// Whether the kernel says that a trusted user connected: the socket's mode may have been changed by hand.
+fn is_owner_or_root(stream: &UnixStream) -> io::Result<bool> {
+    let peer = stream.peer_cred()?;
+    let is_admitted = peer.uid() == 0 || peer.uid() == rustix::process::geteuid().as_raw();
+    if !is_admitted {
+        tracing::warn!(
+            uid = peer.uid(),
+            gid = peer.gid(),
+            pid = peer.pid(),
+            "refused another user on a socket of status pages"
+        );
+    }
+    Ok(is_admitted)
 }
 
 async fn connection(stream: Box<dyn Stream>, routes: Router, shutdown: CancellationToken) {

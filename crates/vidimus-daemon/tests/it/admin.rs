@@ -1,4 +1,9 @@
-use std::{path::PathBuf, time::Duration};
+use std::{
+    io::{Read as _, Write as _},
+    os::unix::fs::PermissionsExt as _,
+    path::PathBuf,
+    time::Duration,
+};
 
 use tokio::{
     io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _},
@@ -100,6 +105,55 @@ async fn answers_on_a_unix_socket_whose_name_goes_with_it() {
     assert_eq!(answer, (200, "ok".into()));
     running.stop().await;
     assert!(!path.exists());
+}
+
+/// K15. Whatever the socket's mode is: the kernel's word on who connected counts. Needs root, to be somebody else.
+#[tokio::test]
+async fn another_user_is_not_answered_on_the_unix_socket() {
+    const STRANGER: u32 = 65_534;
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can connect as another user");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("admin.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    for (path, mode) in [(dir.path(), 0o755), (&path, 0o666)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let running = Running::start(Listener::unix(listener, ()), Checks::new());
+    for (id, answered) in [(0, true), (STRANGER, false)] {
+        let path = path.clone();
+        let answer = tokio::task::spawn_blocking(move || answer_to(id, path));
+        let answer = answer.await.unwrap();
+        assert_eq!(
+            answer.starts_with("HTTP/1.1 200"),
+            answered,
+            "{id}: {answer}"
+        );
+        assert_eq!(answer.is_empty(), !answered, "{id}: {answer}");
+    }
+    running.stop().await;
+}
+
+/// What a user is answered, on a thread of its own that ends as that user.
+fn answer_to(id: u32, path: PathBuf) -> String {
+    use rustix::process::{Gid, Uid};
+    let asking = std::thread::spawn(move || {
+        let (user, group) = (Uid::from_raw(id), Gid::from_raw(id));
+        rustix::thread::set_thread_groups(&[]).unwrap();
+        rustix::thread::set_thread_res_gid(group, group, group).unwrap();
+        rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+        let mut stream = std::os::unix::net::UnixStream::connect(path).unwrap();
+        stream.set_read_timeout(Some(DEADLINE)).unwrap();
+        // Whoever is refused may meet a closed socket already here.
+        let _refused =
+            stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let mut answer = String::new();
+        let _refused = stream.read_to_string(&mut answer);
+        answer
+    });
+    asking.join().unwrap()
 }
 
 #[tokio::test]
