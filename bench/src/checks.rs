@@ -53,7 +53,7 @@ pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     };
     let began = cpu::this_thread()?;
     let listed = Trust::from_pem(pki.root.pem().as_bytes(), now)?;
-    let listed = Arc::new(listed.with_revocation(list.as_bytes(), options, &[])?);
+    let listed = Arc::new(listed.with_revocation(list.as_bytes(), options, &[], now)?);
     let loading = cpu::this_thread()?.saturating_sub(began);
 
     let judged = |trust: &Arc<Trust>| {

@@ -25,9 +25,9 @@ use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "tonic")]
 use crate::channel::{BuildError, Channel, ChannelBuilder};
-use crate::material::{MaterialError, MaterialSource, Usage};
+use crate::material::{Material, MaterialError, MaterialSource, Usage};
 use crate::policy::{PolicyError, PolicyWatch};
-use crate::watch::{MaterialWatch, WatchOptions};
+use crate::watch::{MaterialPublisher, MaterialWatch, WatchOptions};
 
 /// What follows files for servers and channels, and does what channels do by themselves. Nothing of it is done until
 /// [`Runtime::run`] is polled.
@@ -58,6 +58,19 @@ impl Runtime {
         let (watch, driver) = MaterialWatch::start(source, usage, options).await?;
         self.drive(driver.run(self.stop.clone()));
         Ok(watch)
+    }
+
+    /// Material that the program itself replaces, through the publisher: reloads, refusals and what ends with time are logged
+    /// and sent to the events of the options.
+    pub fn memory(
+        &mut self,
+        material: Material,
+        options: WatchOptions,
+    ) -> (MaterialWatch, MaterialPublisher) {
+        let (watch, publisher) = MaterialWatch::from_memory(material);
+        let publisher = publisher.with_events(options.events.clone());
+        self.drive(watch.clone().raise_alarms(options, self.stop.clone()));
+        (watch, publisher)
     }
 
     /// Reads a policy file and the bundles it names, and will follow them.

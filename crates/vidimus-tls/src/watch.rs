@@ -6,8 +6,11 @@
 
 mod alarms;
 mod driver;
+mod look;
 mod notice;
 mod own_chain;
+mod publisher;
+mod report;
 mod settle;
 mod status;
 
@@ -15,18 +18,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
 
 pub use driver::MaterialDriver;
 pub(crate) use notice::Notices;
+pub use publisher::MaterialPublisher;
 pub(crate) use settle::{blocking, settle};
 pub use status::{MaterialStatus, UnitStatus};
 
+use alarms::Alarms;
+
 use crate::clock::Clock;
 use crate::events::Events;
-use crate::material::{
-    Identity, IdentityError, Material, MaterialError, MaterialSource, RevocationOptions, Trust,
-    Usage,
-};
+use crate::material::{Material, MaterialError, MaterialSource, RevocationOptions, Usage};
 
 /// Timing of a watch. The defaults suit every deployment; tests shorten them.
 #[derive(Clone, Debug)]
@@ -100,11 +105,28 @@ impl MaterialWatch {
         self.0.wake.notify_one();
     }
 
-    /// Material that the program itself replaces, such as a certificate it issues to itself.
+    /// Material that the program itself replaces, such as a certificate it issues to itself. What ends with time is said by
+    /// [`Self::raise_alarms`], which [`Runtime::memory`](crate::runtime::Runtime::memory) runs.
     #[must_use]
     pub fn from_memory(material: Material) -> (Self, MaterialPublisher) {
         let watch = Self::fixed(material);
-        (watch.clone(), MaterialPublisher(watch))
+        (watch.clone(), MaterialPublisher::of(watch))
+    }
+
+    /// Says what ends with time, in the log and as events, until `shutdown`: for material that no driver follows. Of the
+    /// options, events, clock and poll count.
+    pub async fn raise_alarms(self, options: WatchOptions, shutdown: CancellationToken) {
+        let mut alarms = Alarms::default();
+        let mut ticks = interval(options.poll);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.current().trust().warn(options.clock.now());
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                _ = ticks.tick() => {}
+            }
+            alarms.raise(&self.current(), &options.events, &options.clock);
+        }
     }
 
     /// The material of this moment.
@@ -141,46 +163,5 @@ impl MaterialWatch {
 
     fn lock_status(&self) -> std::sync::MutexGuard<'_, MaterialStatus> {
         self.0.status.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes new units into use as the next generation.
-    fn publish(&self, identity: Option<Identity>, trust: Option<Trust>, clock: &Clock) {
-        let current = self.current();
-        let identity = identity.map_or_else(|| Arc::clone(current.identity()), Arc::new);
-        let trust = trust.map_or_else(|| Arc::clone(current.trust()), Arc::new);
-        let material = Material::new(current.generation().saturating_add(1), identity, trust);
-        self.lock_status().reloaded(&material, clock.now());
-        self.0.sender.send_replace(Arc::new(material));
-    }
-}
-
-/// Replaces the material of a watch made by [`MaterialWatch::from_memory`].
-#[derive(Debug)]
-pub struct MaterialPublisher(MaterialWatch);
-
-impl MaterialPublisher {
-    /// Takes a new certificate and key, PEM, into use.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong with them; the present ones stay.
-    pub fn replace_identity(
-        &mut self,
-        certificates: &[u8],
-        key: &[u8],
-        usage: Usage,
-        clock: &Clock,
-    ) -> Result<(), IdentityError> {
-        let identity = Identity::from_pem(certificates, key, usage, clock.now())?;
-        self.0.publish(Some(identity), None, clock);
-        Ok(())
-    }
-
-    /// Takes other roots and revocation lists into use. A list that isn't among the new ones stays in use, and none goes
-    /// back in time, as with files.
-    pub fn replace_trust(&mut self, trust: Trust, clock: &Clock) {
-        let current = self.0.current();
-        let trust = trust.after(current.trust(), current.identity().chain());
-        self.0.publish(None, Some(trust), clock);
     }
 }

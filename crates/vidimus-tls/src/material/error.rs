@@ -245,6 +245,21 @@ pub enum TrustError {
         #[source]
         source: CrlError,
     },
+    /// One of the lists is of the future: its thisUpdate (RFC 5280 §5.1.2.4) is more than five minutes away.
+    #[error(
+        "revocation list {position} in {} is of the future: {issuer:?} made it at {}; check this machine's clock and the CA's",
+        path.display(), rfc3339(*this_update)
+    )]
+    RevocationNotYet {
+        /// The file.
+        path: PathBuf,
+        /// Counted from 1.
+        position: usize,
+        /// Whose list.
+        issuer: String,
+        /// When it says it was made.
+        this_update: SystemTime,
+    },
     /// One of the lists says that a known CA's key signed it, and that key didn't.
     #[error(
         "revocation list {position} in {} names the key of {issuer:?}, and its signature is not by that key",

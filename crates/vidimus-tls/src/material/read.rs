@@ -1,13 +1,15 @@
 //! Reading the files: bounded, and `..data` resolved once, so that one read sees one version.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use zeroize::Zeroizing;
-
+use rustix::fs::OFlags;
 use rustls_pki_types::CertificateDer;
+use vidimus_x509::pem;
+use zeroize::Zeroizing;
 
 use super::{
     Identity, IdentityError, MaterialFiles, MaterialSource, RevocationCheck, RevocationGap,
@@ -19,20 +21,50 @@ use crate::identity::Fingerprint;
 const MAX_CERTIFICATE: u64 = 1024 * 1024;
 /// An RSA 8192 key is about 6 kB of PEM.
 const MAX_KEY: u64 = 64 * 1024;
-/// A whole public web PKI bundle is a quarter of a megabyte.
-pub(crate) const MAX_CA: u64 = 8 * 1024 * 1024;
-/// A list of a million certificates is about 60 MB of PEM.
-const MAX_CRL: u64 = 64 * 1024 * 1024;
+/// What the PEM reader takes; a whole public web PKI bundle is a quarter of a megabyte.
+pub(crate) const MAX_CA: u64 = pem::MAX_TEXT as u64;
+/// What the PEM reader takes; a list of a million certificates is about 60 MB.
+const MAX_CRL: u64 = pem::MAX_CRL_TEXT as u64;
 /// How often a read is begun again because `..data` moved on meanwhile.
 pub(crate) const MAX_SWAPS: usize = 8;
 
-/// How the files are replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
-    /// All through a `..data` symlink that is swapped by rename: each version is complete when it appears.
-    Projected,
-    /// At least one is a plain file, which may be read while somebody writes it.
-    Plain,
+/// Something that is so of either unit or isn't.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Units {
+    pub(crate) identity: bool,
+    pub(crate) trust: bool,
+}
+
+impl Units {
+    pub(crate) const BOTH: Self = Self {
+        identity: true,
+        trust: true,
+    };
+
+    pub(crate) fn any(self) -> bool {
+        self.identity || self.trust
+    }
+
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            identity: self.identity && other.identity,
+            trust: self.trust && other.trust,
+        }
+    }
+
+    pub(crate) fn or(self, other: Self) -> Self {
+        Self {
+            identity: self.identity || other.identity,
+            trust: self.trust || other.trust,
+        }
+    }
+
+    pub(crate) fn except(self, other: Self) -> Self {
+        Self {
+            identity: self.identity && !other.identity,
+            trust: self.trust && !other.trust,
+        }
+    }
 }
 
 /// One file's bytes, or why there are none. Equal if a second read gave the same.
@@ -68,9 +100,8 @@ impl PartialEq for Content {
 }
 
 /// One read of the files. `Debug` is left out on purpose: it holds a key.
-#[derive(PartialEq)]
 pub(crate) struct Snapshot {
-    layout: Layout,
+    projected: Units,
     certificate: Content,
     key: Content,
     ca: Content,
@@ -84,7 +115,7 @@ impl Snapshot {
         match source.read() {
             None => Self::read(source.files()),
             Some(Ok(bytes)) => Self {
-                layout: Layout::Projected,
+                projected: Units::BOTH,
                 certificate: Content(Ok(bytes.certificate.into())),
                 key: Content(Ok(bytes.key.into())),
                 ca: Content(Ok(bytes.ca.into())),
@@ -93,7 +124,7 @@ impl Snapshot {
             Some(Err(error)) => {
                 let failed = || Content(Err(io::Error::other(error.to_string())));
                 Self {
-                    layout: Layout::Projected,
+                    projected: Units::BOTH,
                     certificate: failed(),
                     key: failed(),
                     ca: failed(),
@@ -126,13 +157,11 @@ impl Snapshot {
         // A file that isn't there is written by nobody.
         let is_written =
             |(content, projected): &(Content, bool)| !projected && !content.is_absent();
-        let layout = if certificate.1 && key.1 && ca.1 && !crl.as_ref().is_some_and(is_written) {
-            Layout::Projected
-        } else {
-            Layout::Plain
-        };
         Self {
-            layout,
+            projected: Units {
+                identity: certificate.1 && key.1,
+                trust: ca.1 && !crl.as_ref().is_some_and(is_written),
+            },
             certificate: Content(read_bounded(&certificate.0, MAX_CERTIFICATE)),
             key: Content(read_bounded(&key.0, MAX_KEY)),
             ca: Content(read_bounded(&ca.0, MAX_CA)),
@@ -145,8 +174,10 @@ impl Snapshot {
         crl && self.certificate.0.is_ok() && self.key.0.is_ok() && self.ca.0.is_ok()
     }
 
-    pub(crate) fn layout(&self) -> Layout {
-        self.layout
+    /// Which units come through a `..data` symlink that is swapped by rename, so that each version is complete when it
+    /// appears. Of the others at least one file may be read while somebody writes it.
+    pub(crate) fn projected(&self) -> Units {
+        self.projected
     }
 
     /// Tells one version of certificate and key from another without keeping the key.
@@ -221,7 +252,7 @@ impl Snapshot {
         let trust = match (&self.crl, &files.crl) {
             _ if options.check() == RevocationCheck::Off => trust,
             (Some(Content(Ok(text))), Some(path)) => {
-                trust.with_lists(text, path, options, context.own)?
+                trust.with_lists(text, path, options, context.own, now)?
             }
             // At the start there must be something to go by; afterwards what was there stays in use.
             (Some(content), _)
@@ -296,7 +327,12 @@ impl Links {
 }
 
 fn read_bounded(path: &Path, max: u64) -> io::Result<Zeroizing<Vec<u8>>> {
-    let file = File::open(path)?;
+    // Not to wait for the writer of a FIFO, which may never come. Regular files don't care.
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags)
+        .open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::new(

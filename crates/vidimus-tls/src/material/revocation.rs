@@ -5,7 +5,7 @@ mod succession;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use vidimus_x509::cert::Certificate;
@@ -18,6 +18,9 @@ use held::Held;
 
 use super::TrustError;
 use crate::clock::serialize_time;
+
+/// How far a CA's clock may be ahead of ours.
+const MAX_SKEW: Duration = Duration::from_secs(5 * 60);
 
 /// Which certificates of a peer's path must not be revoked. Roots never are: a root leaves by being taken out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -101,6 +104,8 @@ pub struct RevocationListInfo {
 pub(crate) struct Revocation {
     options: RevocationOptions,
     lists: Vec<Arc<Held>>,
+    /// Why lists that were delivered with these are not among them.
+    rejected: Vec<String>,
 }
 
 impl Revocation {
@@ -111,7 +116,9 @@ impl Revocation {
         path: &Path,
         options: RevocationOptions,
         known: &[Arc<Issuer>],
+        now: SystemTime,
     ) -> Result<Self, TrustError> {
+        let latest = now.checked_add(MAX_SKEW);
         let ders = pem::revocation_lists(text).map_err(|source| TrustError::RevocationPem {
             path: path.to_path_buf(),
             source,
@@ -124,6 +131,15 @@ impl Revocation {
                 position,
                 source,
             })?;
+            // To count what is to count later would also refuse everything that is made until then, as older.
+            if latest.is_some_and(|latest| list.this_update() > latest) {
+                return Err(TrustError::RevocationNotYet {
+                    path: path.to_path_buf(),
+                    position,
+                    issuer: list.issuer_text().to_owned(),
+                    this_update: list.this_update(),
+                });
+            }
             let held = Held::new(list);
             if let Some(issuer) = held.broken_under(known) {
                 return Err(TrustError::RevocationSignature {
@@ -134,15 +150,24 @@ impl Revocation {
             }
             lists.push(Arc::new(held));
         }
-        Ok(Self { options, lists })
+        Ok(Self {
+            options,
+            lists,
+            rejected: Vec::new(),
+        })
     }
 
     /// No list, and what is asked of those to come.
     pub(crate) fn none(options: RevocationOptions) -> Self {
         Self {
             options,
-            lists: Vec::new(),
+            ..Self::default()
         }
+    }
+
+    /// Why some of the lists that were delivered are not in use, if any.
+    pub(crate) fn rejected(&self) -> Option<String> {
+        (!self.rejected.is_empty()).then(|| self.rejected.join("; "))
     }
 
     pub(crate) fn options(&self) -> &RevocationOptions {

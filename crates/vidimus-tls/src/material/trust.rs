@@ -127,7 +127,7 @@ impl Trust {
     }
 
     /// The same roots with revocation lists, PEM or one in DER. Their signatures are checked under the roots and under
-    /// `chain`, such as the process's own; a list of another CA waits for a peer that presents it.
+    /// `chain`, such as the process's own; a list of another CA waits for a peer that presents it. None may be of the future.
     ///
     /// # Errors
     ///
@@ -137,8 +137,9 @@ impl Trust {
         lists: &[u8],
         options: RevocationOptions,
         chain: &[CertificateDer<'static>],
+        now: SystemTime,
     ) -> Result<Self, TrustError> {
-        self.with_lists(lists, memory(), options.decided(true), chain)
+        self.with_lists(lists, memory(), options.decided(true), chain, now)
     }
 
     pub(crate) fn with_lists(
@@ -147,8 +148,10 @@ impl Trust {
         path: &Path,
         options: RevocationOptions,
         chain: &[CertificateDer<'static>],
+        now: SystemTime,
     ) -> Result<Self, TrustError> {
-        let revocation = Revocation::parse(lists, path, options, &self.authorities(chain))?;
+        let known = self.authorities(chain);
+        let revocation = Revocation::parse(lists, path, options, &known, now)?;
         Ok(Self { revocation, ..self })
     }
 
@@ -159,11 +162,15 @@ impl Trust {
         }
     }
 
-    /// This set in the place of `previous`: a list that is gone stays in use, and none goes back in time.
+    /// This set in the place of `previous`: a list that is gone stays in use, unless the root above it is gone too, and none
+    /// goes back in time.
     pub(crate) fn after(self, previous: &Self, chain: &[CertificateDer<'static>]) -> Self {
-        let known = self.authorities(chain);
+        let present = self.authorities(chain);
+        let left = previous.roots.iter();
+        let left = left.filter(|root| self.find(root.fingerprint).is_none());
+        let left: Vec<_> = left.map(|root| Arc::clone(&root.issuer)).collect();
         Self {
-            revocation: self.revocation.after(&previous.revocation, &known),
+            revocation: self.revocation.after(&previous.revocation, &present, &left),
             ..self
         }
     }
@@ -191,18 +198,23 @@ impl Trust {
         }
         let mut trust = Self::nobody();
         for (index, der) in ders.iter().enumerate() {
-            trust.add(der, path, index.saturating_add(1))?;
+            trust.add(der, path, index.saturating_add(1), now)?;
         }
         if !trust.roots.iter().any(Root::is_authority) {
             return Err(TrustError::NoAuthority {
                 path: path.to_path_buf(),
             });
         }
-        trust.warn(path, now);
         Ok(trust)
     }
 
-    fn add(&mut self, der: &[u8], path: &Path, position: usize) -> Result<(), TrustError> {
+    fn add(
+        &mut self,
+        der: &[u8],
+        path: &Path,
+        position: usize,
+        now: SystemTime,
+    ) -> Result<(), TrustError> {
         let certificate = Certificate::parse(der).map_err(|source| TrustError::CertificateDer {
             path: path.to_path_buf(),
             position,
@@ -219,10 +231,13 @@ impl Trust {
                 position,
                 source: PathFault(error),
             })?;
+        // Also of a root that verifies nobody: it is what says why a peer is refused.
         self.anchors.push(anchor.to_owned());
+        let fault = facts::root_fault(&certificate);
         let name = DistinguishedName::in_sequence(anchor.subject.as_ref());
-        let known = self.hints.iter().any(|hint| hint.as_ref() == name.as_ref());
-        if !known {
+        let is_known = self.hints.iter().any(|hint| hint.as_ref() == name.as_ref());
+        // Peers must not be asked for a certificate that would be refused.
+        if fault.is_none() && now <= certificate.not_after() && !is_known {
             self.hints.push(name);
         }
         self.roots.push(Root {
@@ -231,7 +246,7 @@ impl Trust {
             not_after: certificate.not_after(),
             fingerprint,
             authority: certificate.is_ca() && facts::may_sign_certificates(&certificate),
-            fault: facts::root_fault(&certificate),
+            fault,
             path_len: certificate.path_len(),
             issuer: Arc::new(Issuer::of(&certificate)),
             constraints: PathConstraints::of(&certificate),
@@ -239,16 +254,15 @@ impl Trust {
         Ok(())
     }
 
-    /// What is odd about the set but no reason to refuse it.
-    fn warn(&self, path: &Path, now: SystemTime) {
+    /// What is odd about the set, which is taken into use, but no reason to refuse it. That a root has expired is an alarm.
+    pub(crate) fn warn(&self, now: SystemTime) {
         for root in &self.roots {
             let reason = match root.fault {
                 Some(fault) => fault,
-                None if !root.is_valid_at(now) => "is outside its validity",
+                None if now < root.not_before => "is not valid yet",
                 None => continue,
             };
             tracing::warn!(
-                file = %path.display(),
                 subject = root.subject,
                 not_before = crate::clock::rfc3339(root.not_before),
                 not_after = crate::clock::rfc3339(root.not_after),

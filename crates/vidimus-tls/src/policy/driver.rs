@@ -34,7 +34,7 @@ impl PolicyDriver {
     ) -> Result<(PolicyWatch, Self), PolicyError> {
         let first = read(&path).await;
         // Watch first and read then: a change in between is an event, not a gap.
-        let notices = Notices::new(first.directories(), options.notices);
+        let notices = Notices::new(first.folders_to_watch(), options.notices);
         let first = read(&path).await;
         let seen = match settled(first, &path, &options).await {
             Some(settled) => settled,
@@ -98,7 +98,7 @@ impl PolicyDriver {
     }
 
     fn judge(&mut self, sources: Sources) {
-        self.notices.follow(sources.directories());
+        self.notices.follow(sources.folders_to_watch());
         let judged = sources.policy().and_then(|policy| self.keep_closed(policy));
         self.seen = sources;
         match judged {

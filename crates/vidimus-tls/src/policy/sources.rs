@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::file::{MAX_BYTES, Raw};
 use super::{Policy, PolicyError};
-use crate::material::{Content, Links, MAX_CA, MAX_SWAPS, directories_of};
+use crate::material::{Content, Links, MAX_CA, MAX_SWAPS, directories_of, folders_to_watch};
 
 /// The bytes of each file as one read found them. Equal if a second read gave the same.
 #[derive(PartialEq)]
@@ -67,6 +67,12 @@ impl Sources {
     pub(super) fn directories(&self) -> Vec<PathBuf> {
         let bundles = self.bundles.keys().map(PathBuf::as_path);
         directories_of(std::iter::once(self.path.as_path()).chain(bundles))
+    }
+
+    /// The folders to watch, each once.
+    pub(super) fn folders_to_watch(&self) -> Vec<PathBuf> {
+        let bundles = self.bundles.keys().map(PathBuf::as_path);
+        folders_to_watch(std::iter::once(self.path.as_path()).chain(bundles))
     }
 
     /// The policy of this read, checked.

@@ -52,6 +52,8 @@ pub struct VerifiedChain {
     anchor: Option<Fingerprint>,
     anchor_subject: Option<String>,
     earliest_not_after: SystemTime,
+    /// How far up revocation was asked about.
+    depth: usize,
     links: Arc<[Link]>,
 }
 
@@ -131,10 +133,10 @@ impl VerifiedChain {
         self.judge_overlooking_expiry(trust, now).map(Some)
     }
 
-    /// Whether everything that was looked up when the chain was accepted is known not to be listed now.
+    /// Whether everything that is asked about was looked up when the chain was accepted, and is known not to be listed now.
     fn is_not_listed(&self, trust: &Trust) -> bool {
         let lists = trust.revocation();
-        let is_asked = revocation::depth(lists.options().check()) > 0;
+        let depth = revocation::depth(lists.options().check());
         let is_clear = |link: &Link| {
             let der = self.presented.get(link.position);
             let certificate = der.and_then(|der| decode(der, link.position).ok());
@@ -142,7 +144,7 @@ impl VerifiedChain {
                 revocation::check_known(lists, &certificate, &link.issuer).is_ok()
             })
         };
-        !is_asked || (!self.links.is_empty() && self.links.iter().all(is_clear))
+        depth == 0 || (depth <= self.depth && self.links.iter().all(is_clear))
     }
 
     /// A chain that was accepted for another reason than a path to a root.
@@ -159,6 +161,7 @@ impl VerifiedChain {
             anchor: None,
             anchor_subject: None,
             earliest_not_after: certificate.not_after(),
+            depth: 0,
             links: Arc::default(),
         }
     }
@@ -252,6 +255,7 @@ fn verify_as_of(
         anchor: Some(root.fingerprint()),
         anchor_subject: Some(root.subject().to_owned()),
         earliest_not_after: approved.earliest_not_after(&certificate),
+        depth: revocation::depth(trust.revocation().options().check()),
         presented,
     })
 }

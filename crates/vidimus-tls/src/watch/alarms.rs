@@ -2,8 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::clock::rfc3339;
-use crate::events::Event;
+use crate::clock::{Clock, rfc3339};
+use crate::events::{Event, Events};
 use crate::material::{Material, RevocationCheck};
 
 /// An alarm comes when a fifth of the time is left, and no sooner than this before the end.
@@ -15,16 +15,14 @@ const SOON: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 pub(super) struct Alarms(Vec<Event>);
 
 impl Alarms {
-    /// What is new since the last look. Material that has been replaced is forgotten.
-    pub(super) fn look(&mut self, material: &Material, now: SystemTime) -> Vec<Event> {
-        let present = raised(material, now);
-        let new = present
-            .iter()
-            .filter(|event| !self.0.contains(event))
-            .cloned()
-            .collect();
+    /// Says what is new since the last look. Material that has been replaced is forgotten.
+    pub(super) fn raise(&mut self, material: &Material, events: &Events, clock: &Clock) {
+        let present = raised(material, clock.now());
+        for alarm in present.iter().filter(|alarm| !self.0.contains(alarm)) {
+            log(alarm);
+            events.emit(clock, || alarm.clone());
+        }
         self.0 = present;
-        new
     }
 }
 
@@ -81,7 +79,7 @@ fn ends_soon(from: SystemTime, to: SystemTime, now: SystemTime) -> bool {
 }
 
 /// Says an alarm in the log.
-pub(super) fn log(alarm: &Event) {
+fn log(alarm: &Event) {
     match alarm {
         Event::LeafExpired { subject, not_after } => tracing::error!(
             subject,

@@ -1,24 +1,28 @@
 //! The work of a watch: notice, read, settle, check, publish.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use rustls_pki_types::CertificateDer;
 use tokio::sync::Notify;
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
-use super::alarms::{self, Alarms};
+use super::alarms::Alarms;
+use super::look::{Look, Seen};
 use super::notice::Notices;
 use super::own_chain;
-use super::settle::{blocking, settle};
-use super::{MaterialStatus, MaterialWatch, Shared, UnitStatus, WatchOptions};
-use crate::events::{Event, Unit};
-use crate::identity::Fingerprint;
+use super::report::{IDENTITY, TRUST};
+use super::settle::{MAX_ROUNDS, blocking};
+use super::{MaterialStatus, MaterialWatch, Shared, WatchOptions};
 use crate::material::{
-    IdentityError, Layout, Material, MaterialError, MaterialSource, RevocationCheck, Snapshot,
-    Trust, TrustContext, TrustError, Usage, error_chain,
+    Material, MaterialError, MaterialSource, RevocationCheck, Trust, TrustContext, TrustError,
+    Units, Usage, error_chain,
 };
+
+/// A pause after each look, so that a folder where something happens all the time isn't read all the time.
+const QUIET: Duration = Duration::from_millis(50);
 
 /// The work behind a [`MaterialWatch`]; the caller runs it.
 #[derive(Debug)]
@@ -34,22 +38,6 @@ pub struct MaterialDriver {
     idle_lists: bool,
 }
 
-/// The versions that were judged last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
-    identity: Option<[Fingerprint; 2]>,
-    trust: Option<(Fingerprint, Option<Fingerprint>)>,
-}
-
-impl Seen {
-    fn of(snapshot: &Snapshot) -> Self {
-        Self {
-            identity: snapshot.identity_digest(),
-            trust: snapshot.trust_digest(),
-        }
-    }
-}
-
 impl MaterialDriver {
     pub(super) async fn start(
         source: MaterialSource,
@@ -57,12 +45,10 @@ impl MaterialDriver {
         mut options: WatchOptions,
     ) -> Result<(MaterialWatch, Self), MaterialError> {
         // Watch first and read then: a change in between is an event, not a gap.
-        let directories = source.files().directories();
-        let notices = Notices::new(directories, options.notices && source.is_files());
-        let snapshot = match read_settled(&source, &options).await {
-            Some(snapshot) => snapshot,
-            None => read(&source).await,
-        };
+        let enabled = options.notices && source.is_files();
+        let notices = Notices::new(folders_of(&source).await, enabled);
+        let look = Look::settled(&source, options.settle).await;
+        let snapshot = &look.snapshot;
         let files = source.files();
         let now = options.clock.now();
         let identity = snapshot.identity(files, usage, now)?;
@@ -76,6 +62,7 @@ impl MaterialDriver {
         };
         let trust = snapshot.trust(files, context, now)?;
         let material = Material::new(1, Arc::new(identity), Arc::new(trust));
+        material.trust().warn(now);
         own_chain::warn(&material, usage, now);
         let mut status = MaterialStatus::of(&material);
         status.events = notices.is_armed();
@@ -85,7 +72,7 @@ impl MaterialDriver {
             wake: Notify::new(),
         }));
         let driver = Self {
-            seen: Seen::of(&snapshot),
+            seen: look.seen,
             source,
             usage,
             options,
@@ -107,9 +94,8 @@ impl MaterialDriver {
                 () = self.notices.next() => {}
                 () = self.watch.0.wake.notified() => {}
                 _ = ticks.tick() => {
-                    self.notices.arm();
-                    self.watch.lock_status().events = self.notices.is_armed();
-                    self.raise_alarms();
+                    let (events, clock) = (&self.options.events, &self.options.clock);
+                    self.alarms.raise(&self.watch.current(), events, clock);
                 }
             }
             tokio::select! {
@@ -120,70 +106,84 @@ impl MaterialDriver {
     }
 
     /// Compares the files with what was judged last and takes what is new and good into use. Does nothing otherwise.
+    ///
+    /// Each unit counts as soon as its own files stand still: who is slow to write one never holds up the other.
     async fn activate(&mut self) {
-        let snapshot = read(&self.source).await;
-        {
+        self.arm().await;
+        let mut look = Look::first(&self.source).await;
+        // What failed when it was judged last: time may have made it good.
+        let mut again = {
             let mut status = self.watch.lock_status();
             status.looks = status.looks.saturating_add(1);
-        }
-        if Seen::of(&snapshot) == self.seen && !self.has_error() {
-            return;
-        }
-        let snapshot = if snapshot.layout() == Layout::Projected {
-            snapshot
-        } else {
-            match settle(snapshot, self.options.settle, || read(&self.source)).await {
-                Some(settled) => settled,
-                // Still being written: the next tick or event looks again.
-                None => return,
+            status.failed()
+        };
+        for _ in 0..MAX_ROUNDS {
+            let ready = look.stands.and(again.or(look.seen.differs_from(self.seen)));
+            if ready.any() {
+                let done = self.judge(&look, ready).await;
+                again = again.except(done);
             }
-        };
-        self.judge(snapshot).await;
+            if !again.or(look.seen.differs_from(self.seen)).any() {
+                break;
+            }
+            look = look.again(&self.source, self.options.settle).await;
+        }
+        // What is still being written then, the next tick or event looks at.
+        sleep(QUIET).await;
     }
 
-    fn has_error(&self) -> bool {
-        self.watch.lock_status().last_error().is_some()
+    /// Watches the folders that the files are in by now, before they are read.
+    async fn arm(&mut self) {
+        self.notices.follow(folders_of(&self.source).await);
+        self.watch.lock_status().events = self.notices.is_armed();
     }
 
-    /// Judges each unit that changed, or that failed when it was judged last: time may have made it good.
-    async fn judge(&mut self, snapshot: Snapshot) {
-        let now = self.options.clock.now();
-        let new = Seen::of(&snapshot);
-        let (failed_identity, failed_trust) = {
-            let status = self.watch.lock_status();
-            (
-                status.identity.last_error.is_some(),
-                status.trust.last_error.is_some(),
-            )
-        };
-        let current = self.watch.current();
-        let identity = (new.identity != self.seen.identity || failed_identity)
-            .then(|| snapshot.identity(self.source.files(), self.usage, now));
-        let own = match &identity {
-            Some(Ok(identity)) => identity.chain(),
-            Some(Err(_)) | None => current.identity().chain(),
-        };
-        let has_lists = snapshot.has_lists();
-        let trust = if new.trust != self.seen.trust || failed_trust {
-            Some(self.trust_of(snapshot, own.to_vec(), now).await)
-        } else {
-            None
-        };
-        self.seen = new;
-
-        let identity = identity.and_then(|judged| {
-            self.outcome(judged, IdentityError::reason, Unit::Identity, |status| {
-                &mut status.identity
-            })
-        });
-        let trust = trust.and_then(|judged| {
-            self.outcome(
-                judged,
-                |error| error_chain(error),
-                Unit::Trust,
-                |status| &mut status.trust,
-            )
-        });
+    /// Judges these units, takes those that are good and new into use, and returns those that are done with.
+    ///
+    /// A fault counts once everything stands still: the writer of a certificate may write roots before the key.
+    async fn judge(&mut self, look: &Look, units: Units) -> Units {
+        let (events, clock) = (&self.options.events, &self.options.clock);
+        let (now, current) = (clock.now(), self.watch.current());
+        let mut done = Units::default();
+        let is_early = look.stands != Units::BOTH;
+        let mut identity = None;
+        if units.identity {
+            let files = self.source.files();
+            let judged = look.snapshot.identity(files, self.usage, now);
+            if judged.is_ok() || !is_early {
+                done.identity = true;
+                self.seen.identity = look.seen.identity;
+                match judged {
+                    Ok(good) => {
+                        self.watch.accepted(IDENTITY);
+                        identity = Some(good);
+                    }
+                    Err(error) => {
+                        let (reason, text) = (error.reason(), error_chain(&error));
+                        self.watch.refused(IDENTITY, reason, text, events, clock);
+                    }
+                }
+            }
+        }
+        let own = identity.as_ref().unwrap_or_else(|| current.identity());
+        let mut trust = None;
+        if units.trust {
+            let judged = self.trust_of(look, own.chain().to_vec(), now).await;
+            if judged.is_ok() || !is_early {
+                done.trust = true;
+                self.seen.trust = look.seen.trust;
+                match judged {
+                    Ok(good) => {
+                        self.watch.accepted_trust(&good, events, clock);
+                        trust = Some(good);
+                    }
+                    Err(error) => {
+                        let text = error_chain(&error);
+                        self.watch.refused(TRUST, text.clone(), text, events, clock);
+                    }
+                }
+            }
+        }
         // Files that went bad and came back as they were are good again but nothing new.
         let identity = identity.filter(|new| {
             new.fingerprint() != current.identity().fingerprint()
@@ -191,31 +191,23 @@ impl MaterialDriver {
         });
         let trust = trust.filter(|new| !new.is_same_as(current.trust()));
         if identity.is_some() || trust.is_some() {
-            let units = [
-                identity.as_ref().map(|_| Unit::Identity),
-                trust.as_ref().map(|_| Unit::Trust),
-            ];
-            self.watch.publish(identity, trust, &self.options.clock);
-            let generation = self.watch.current().generation();
-            for unit in units.into_iter().flatten() {
-                self.report(|| Event::Reloaded { unit, generation });
-            }
-            self.log_reload(now);
+            self.watch.publish(identity, trust, events, clock);
             own_chain::warn(&self.watch.current(), self.usage, now);
         }
-        self.look_for_idle_lists(has_lists);
+        self.look_for_idle_lists(look.snapshot.has_lists());
+        done
     }
 
-    /// The trust of a read, after that in use. Not on a thread that runs tasks: a list of a hundred thousand entries takes
+    /// The trust of a look, after that in use. Not on a thread that runs tasks: a list of a hundred thousand entries takes
     /// some tens of milliseconds.
     async fn trust_of(
         &self,
-        snapshot: Snapshot,
+        look: &Look,
         own: Vec<CertificateDer<'static>>,
         now: SystemTime,
     ) -> Result<Trust, TrustError> {
         let (files, current) = (self.source.files().clone(), self.watch.current());
-        let revocation = self.options.revocation;
+        let (snapshot, revocation) = (Arc::clone(&look.snapshot), self.options.revocation);
         blocking(move || {
             let context = TrustContext {
                 revocation,
@@ -225,81 +217,6 @@ impl MaterialDriver {
             snapshot.trust(&files, context, now)
         })
         .await
-    }
-
-    /// Keeps the good unit, or the reason why it isn't; the reason is logged once until it changes.
-    fn outcome<T, E: std::error::Error>(
-        &self,
-        judged: Result<T, E>,
-        reason: impl Fn(&E) -> String,
-        unit: Unit,
-        select: impl Fn(&mut MaterialStatus) -> &mut UnitStatus,
-    ) -> Option<T> {
-        let mut status = self.watch.lock_status();
-        let slot = select(&mut status);
-        match judged {
-            Ok(good) => {
-                slot.last_error = None;
-                slot.reason = None;
-                Some(good)
-            }
-            Err(error) => {
-                let reason = Some(reason(&error));
-                if slot.reason == reason {
-                    return None;
-                }
-                let text = error_chain(&error);
-                slot.reason = reason;
-                slot.failures = slot.failures.saturating_add(1);
-                slot.last_error = Some(text.clone());
-                status.failures = status.failures.saturating_add(1);
-                let generation = status.generation;
-                drop(status);
-                self.report(|| Event::ReloadRefused {
-                    unit,
-                    generation,
-                    reason: text.clone(),
-                });
-                tracing::warn!(
-                    unit = unit.name(),
-                    generation,
-                    error = text,
-                    "TLS material on disk is not usable; the last good one stays in use"
-                );
-                None
-            }
-        }
-    }
-
-    fn report(&self, event: impl FnOnce() -> Event) {
-        self.options.events.emit(&self.options.clock, event);
-    }
-
-    fn log_reload(&self, now: SystemTime) {
-        let material = self.watch.current();
-        let leaf = material.identity().names();
-        tracing::info!(
-            generation = material.generation(),
-            subject = leaf.subject(),
-            serial = leaf.serial(),
-            not_after = crate::clock::rfc3339(leaf.not_after()),
-            roots = material.trust().roots().len(),
-            valid_for_seconds = leaf
-                .not_after()
-                .duration_since(now)
-                .unwrap_or_default()
-                .as_secs(),
-            "TLS material reloaded"
-        );
-    }
-
-    /// Says what time has made wrong with the material in use.
-    fn raise_alarms(&mut self) {
-        let material = self.watch.current();
-        for alarm in self.alarms.look(&material, self.options.clock.now()) {
-            alarms::log(&alarm);
-            self.report(|| alarm);
-        }
     }
 
     /// Lists that have come after the start count from the next one on: they must not refuse everybody unasked.
@@ -315,15 +232,11 @@ impl MaterialDriver {
     }
 }
 
-async fn read(source: &MaterialSource) -> Snapshot {
-    let source = source.clone();
-    blocking(move || Snapshot::of(&source)).await
-}
-
-async fn read_settled(source: &MaterialSource, options: &WatchOptions) -> Option<Snapshot> {
-    let first = read(source).await;
-    match first.layout() {
-        Layout::Projected => Some(first),
-        Layout::Plain => settle(first, options.settle, || read(source)).await,
+/// The folders to watch for the source: none for a function.
+async fn folders_of(source: &MaterialSource) -> Vec<PathBuf> {
+    if !source.is_files() {
+        return Vec::new();
     }
+    let files = source.files().clone();
+    blocking(move || files.folders_to_watch()).await
 }

@@ -74,34 +74,37 @@ impl Notices {
         self.arm();
     }
 
-    /// Watches every folder that is not watched, or that is no longer the folder that was.
+    /// Watches every folder, also where it is no longer the folder that was.
     pub(crate) fn arm(&mut self) {
         let Some(watcher) = self.watcher.as_mut() else {
             return;
         };
         for folder in &mut self.folders {
             let present = identity_of(&folder.path);
-            if folder.armed.is_some() && folder.armed == present {
-                continue;
-            }
-            if folder.armed.take().is_some() {
+            if folder.armed != present && folder.armed.take().is_some() {
                 // The watch may be gone with its folder already, which is all we want.
                 let _gone = watcher.unwatch(&folder.path);
             }
+            // Also where it seems to be watched: a folder that was removed and made again can have the old one's number, and
+            // to a watch that is alive this does nothing.
             match watcher.watch(&folder.path, RecursiveMode::NonRecursive) {
                 Ok(()) => {
+                    if folder.armed.is_none() {
+                        self.wake.notify_one();
+                    }
                     folder.armed = present;
-                    self.wake.notify_one();
                 }
-                Err(error) if !self.warned => {
-                    self.warned = true;
-                    tracing::warn!(
-                        folder = %folder.path.display(),
-                        error = %error,
-                        "cannot watch a folder for changes; it is polled instead"
-                    );
+                Err(error) => {
+                    folder.armed = None;
+                    if !self.warned {
+                        self.warned = true;
+                        tracing::warn!(
+                            folder = %folder.path.display(),
+                            error = %error,
+                            "cannot watch a folder for changes; it is polled instead"
+                        );
+                    }
                 }
-                Err(_) => {}
             }
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 /// Re-reads of files that keep changing before it is given up for now.
-const MAX_ROUNDS: usize = 40;
+pub(super) const MAX_ROUNDS: usize = 40;
 
 /// Reads until two reads `pause` apart agree; `None` if they never do.
 pub(crate) async fn settle<T: PartialEq, F: Future<Output = T>>(

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::clock::{serialize_optional_time, serialize_time};
 use crate::identity::Fingerprint;
-use crate::material::{Material, RevocationCheck, RevocationListInfo, Root};
+use crate::material::{Material, RevocationCheck, RevocationListInfo, Root, Units};
 
 /// A watch's state for status pages and metrics.
 #[derive(Clone, Debug, Serialize)]
@@ -91,6 +91,14 @@ impl MaterialStatus {
             trust: self.trust.clone(),
             ..Self::of(material)
         };
+    }
+
+    /// The units that failed when they were judged last.
+    pub(super) fn failed(&self) -> Units {
+        Units {
+            identity: self.identity.last_error.is_some(),
+            trust: self.trust.last_error.is_some(),
+        }
     }
 
     /// Whether the leaf has expired: the process still serves, but its peers refuse it.

@@ -1,6 +1,7 @@
 //! Revocation lists: who is refused by which list (V18), and what becomes of live connections (V14).
 
 mod files;
+mod following;
 mod lists;
 mod live;
 
@@ -32,7 +33,7 @@ fn roots(roots: &[&Authority]) -> Trust {
 
 /// Roots with lists.
 fn trust(of: &[&Authority], lists: &[String], options: RevocationOptions) -> Arc<Trust> {
-    let trust = roots(of).with_revocation(lists.concat().as_bytes(), options, &[]);
+    let trust = roots(of).with_revocation(lists.concat().as_bytes(), options, &[], now());
     Arc::new(trust.expect("good lists"))
 }
 

@@ -31,6 +31,8 @@ mod local;
 #[cfg(test)]
 mod material;
 #[cfg(test)]
+mod memory;
+#[cfg(test)]
 mod metrics;
 #[cfg(test)]
 mod names;

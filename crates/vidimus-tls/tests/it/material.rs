@@ -8,7 +8,7 @@ use vidimus_testkit::pki::{Curve, Usage as LeafUsage};
 use vidimus_testkit::{Authority, Credential, Pki, openssl};
 use vidimus_tls::material::{Identity, Material, MaterialFiles, Trust, Usage};
 
-use crate::support::put;
+use crate::support::{DEADLINE, Running, Setup, World, put};
 
 #[expect(
     clippy::disallowed_methods,
@@ -213,19 +213,29 @@ fn a_bundle_counts_whole_or_not_at_all() {
     );
 }
 
-/// An expired root is no reason to refuse the set; it verifies nobody.
-#[test]
-fn an_expired_root_stays_in_the_set_with_a_warning() {
+/// An expired root is no reason to refuse the set; it verifies nobody, and peers are not asked for certificates under it.
+#[tokio::test]
+async fn an_expired_root_stays_in_the_set_and_is_not_asked_for() {
     use vidimus_testkit::pki::{AuthoritySpec, Validity};
-    let log = crate::support::LogCapture::start();
+    let world = World::new();
     let old = AuthoritySpec::new("old root")
         .validity(Validity::Expired)
         .root();
-    let set = trust(&format!("{}{}", old.pem(), Authority::root("new").pem())).expect("a set");
+    let bundle = format!("{}{}", old.pem(), world.pki.root.pem());
+    let set = trust(&bundle).expect("a set");
     assert_eq!(set.roots().len(), 2);
     assert!(!set.roots()[0].is_valid_at(now()));
-    let lines = log.lines_with(&["WARN", "outside its validity", "old root"]);
-    assert_eq!(lines.len(), 1, "{}", log.text());
+    put(world.dir.path().join("ca.crt"), bundle);
+    let (running, _) = Running::follow(world.dir.path(), Setup::default()).await;
+    let asked = world.client().asked_for(running.address).await;
+    let names = |der: &[u8]| {
+        asked
+            .iter()
+            .filter(|name| name.windows(der.len()).any(|w| w == der))
+            .count()
+    };
+    assert_eq!((names(b"old root"), names(b"Example root")), (0, 1));
+    running.stop().await;
 }
 
 /// No key byte reaches a `Debug`, an error or the log.
@@ -290,6 +300,27 @@ fn keys_are_never_shown() {
             "a key's bytes are in {shown}"
         );
     }
+}
+
+/// A FIFO in the place of a file is refused and not waited for.
+#[test]
+fn what_is_no_file_is_not_waited_for() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let pki = Pki::new("Example");
+    let dir = tempfile::tempdir().expect("a folder");
+    good(&pki).write_dir(dir.path(), &[&pki.root]);
+    let files = MaterialFiles::in_dir(dir.path());
+    std::fs::remove_file(&files.key).expect("removed");
+    mknodat(CWD, &files.key, FileType::Fifo, Mode::RUSR, 0).expect("a FIFO");
+    let (done, ended) = std::sync::mpsc::channel();
+    let load = move || done.send(Material::load(&files, Usage::Both, now()));
+    std::thread::spawn(load);
+    let loaded = ended.recv_timeout(DEADLINE).expect("an answer");
+    let error = text(&loaded.expect_err("refused"));
+    assert!(
+        error.contains("tls.key") && error.contains("not a regular file"),
+        "{error}"
+    );
 }
 
 /// Files larger than any real material are not read.

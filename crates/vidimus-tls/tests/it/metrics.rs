@@ -154,7 +154,12 @@ async fn of_two_lists_of_one_name_the_first_to_end_is_shown() {
     ];
     for lists in orders {
         let roots = trust(&[&one, &two, &other]);
-        let listed = roots.with_revocation(lists.as_bytes(), RevocationOptions::default(), &[]);
+        let listed = roots.with_revocation(
+            lists.as_bytes(),
+            RevocationOptions::default(),
+            &[],
+            Clock::system().now(),
+        );
         let (watch, mut publisher) =
             MaterialWatch::from_memory(client_material(&Pki::new("Example"), &[&one]));
         publisher.replace_trust(listed.expect("good lists"), &Clock::system());

@@ -12,7 +12,7 @@ use vidimus_tls::events::{Event, EventReceiver, Events};
 use vidimus_tls::material::{MaterialBytes, MaterialFiles, MaterialSource, Usage};
 use vidimus_tls::watch::{MaterialWatch, WatchOptions};
 
-use crate::support::{DEADLINE, LogCapture, World, clock, put, quick, soon};
+use crate::support::{DEADLINE, LogCapture, World, by_events, clock, put, quick, soon};
 
 /// A certificate as certbot keeps it: `live/` has links to the newest of the numbered files in `archive/`.
 struct Certbot<'a>(&'a Path);
@@ -77,6 +77,70 @@ async fn the_links_of_certbot_are_followed() {
         stop.cancel();
     };
     tokio::join!(driver.run(stop.clone()), renew);
+}
+
+/// V10. Links that lead out of the folder, and a folder that is a link itself: each step of the way is watched.
+#[tokio::test]
+async fn every_link_on_the_way_is_followed() {
+    let world = World::new();
+    let at = |name: &str| world.dir.path().join(name);
+    let root = &world.pki.root;
+    // The key and certificate through two folders and `..data`, the roots in a release that `current` points to.
+    let mut volume = world
+        .server_leaf()
+        .write_volume(&at("mounted/secret"), &[root]);
+    std::fs::create_dir_all(at("app")).expect("a folder");
+    symlink(at("mounted"), at("mnt")).expect("a link");
+    for name in ["tls.crt", "tls.key"] {
+        symlink(at("mnt/secret").join(name), at("app").join(name)).expect("a link");
+    }
+    let release = |name: &str, roots: String| {
+        std::fs::create_dir_all(at(name)).expect("a folder");
+        put(at(name).join("ca.crt"), roots);
+    };
+    let point_to = |name: &str| {
+        symlink(name, at("next")).expect("a link");
+        std::fs::rename(at("next"), at("current")).expect("a renamed link");
+    };
+    release("release-1", root.pem());
+    point_to("release-1");
+    let files = MaterialFiles {
+        certificate: at("app/tls.crt"),
+        key: at("app/tls.key"),
+        ca: at("current/ca.crt"),
+        crl: None,
+    };
+    let (watch, driver) = MaterialWatch::start(files, Usage::Server, by_events())
+        .await
+        .expect("good material");
+    let stop = CancellationToken::new();
+    let change = async {
+        let leaf = world.server_leaf();
+        volume.swap(&leaf.files(&[root]));
+        let material = soon("the volume", watch.wait_for_generation(2)).await;
+        assert_eq!(material.identity().chain()[0].as_ref(), leaf.leaf_der());
+        let second = Pki::new("Second");
+        release("release-2", format!("{}{}", root.pem(), second.root.pem()));
+        point_to("release-2");
+        let material = soon("the release", watch.wait_for_generation(3)).await;
+        assert_eq!(material.trust().roots().len(), 2);
+        // What the links lead to now is watched, too.
+        put(at("release-2/ca.crt"), root.pem());
+        let material = soon("the file", watch.wait_for_generation(4)).await;
+        assert_eq!(material.trust().roots().len(), 1);
+        // A link that takes the place of another.
+        let leaf = world.server_leaf();
+        leaf.write_dir(&at("elsewhere"), &[root]);
+        std::fs::remove_file(at("mnt")).expect("removed");
+        std::fs::create_dir_all(at("other")).expect("a folder");
+        std::fs::rename(at("elsewhere"), at("other/secret")).expect("moved");
+        symlink(at("other"), at("mnt")).expect("a link");
+        let material = soon("the link", watch.wait_for_generation(5)).await;
+        assert_eq!(material.identity().chain()[0].as_ref(), leaf.leaf_der());
+        assert!(watch.status().events);
+        stop.cancel();
+    };
+    tokio::join!(driver.run(stop.clone()), change);
 }
 
 /// V10. A function's bytes go through the same checks, when they are asked for and at every poll.

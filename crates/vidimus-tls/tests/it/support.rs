@@ -64,6 +64,8 @@ pub(crate) struct Setup {
     pub(crate) limits: Limits,
     pub(crate) clock: Clock,
     pub(crate) events: Events,
+    /// How files are followed, in place of [`quick`].
+    pub(crate) watch: Option<WatchOptions>,
     /// The networks whose connections begin with a PROXY header.
     pub(crate) proxies: &'static str,
 }
@@ -115,7 +117,7 @@ impl Running {
     pub(crate) async fn follow(dir: &Path, setup: Setup) -> (Self, MaterialWatch) {
         let options = WatchOptions {
             events: setup.events.clone(),
-            ..quick()
+            ..setup.watch.clone().unwrap_or_else(quick)
         };
         let files = MaterialFiles::in_dir(dir);
         let (watch, driver) = MaterialWatch::start(files, Usage::Server, options)
@@ -159,6 +161,14 @@ pub(crate) fn quick() -> WatchOptions {
     WatchOptions {
         poll: Duration::from_millis(200),
         settle: Duration::from_millis(20),
+        ..WatchOptions::default()
+    }
+}
+
+/// Without the poll: what is noticed is noticed by the system's events.
+pub(crate) fn by_events() -> WatchOptions {
+    WatchOptions {
+        poll: Duration::from_secs(3600),
         ..WatchOptions::default()
     }
 }
@@ -335,6 +345,21 @@ impl Client {
         .await
     }
 
+    /// The names of the CAs that the server asks for a certificate of.
+    pub(crate) async fn asked_for(&self, address: SocketAddr) -> Vec<Vec<u8>> {
+        let asked = Arc::new(Asked::default());
+        let mut config = ClientConfig::clone(&self.config());
+        config.client_auth_cert_resolver = Arc::<Asked>::clone(&asked);
+        let tcp = TcpStream::connect(address).await.expect("a connection");
+        let name = ServerName::try_from(SERVER).expect("a name");
+        let connecting = TlsConnector::from(Arc::new(config)).connect(name, tcp);
+        soon("the handshake", connecting)
+            .await
+            .expect("its own half");
+        let names = asked.0.lock().expect("the names");
+        names.clone()
+    }
+
     /// What becomes of a connection whose client writes at once and then reads: `None` if the server speaks HTTP/2, else
     /// the name of the alert or what else the client saw.
     pub(crate) async fn refusal(&self, address: SocketAddr) -> Option<String> {
@@ -373,6 +398,25 @@ impl Client {
         Endpoint::from_static("http://server.test")
             .connect_with_connector(connector)
             .await
+    }
+}
+
+/// Has no certificate, and remembers which would have been wanted.
+#[derive(Debug, Default)]
+struct Asked(Mutex<Vec<Vec<u8>>>);
+
+impl rustls::client::ResolvesClientCert for Asked {
+    fn resolve(
+        &self,
+        names: &[&[u8]],
+        _schemes: &[rustls::SignatureScheme],
+    ) -> Option<Arc<rustls::sign::CertifiedKey>> {
+        *self.0.lock().expect("the names") = names.iter().map(|name| name.to_vec()).collect();
+        None
+    }
+
+    fn has_certs(&self) -> bool {
+        true
     }
 }
 

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use vidimus_testkit::pki::{AuthoritySpec, Curve};
 use vidimus_testkit::{Authority, Credential};
 use vidimus_tls::clock::Clock;
+use vidimus_tls::identity::Fingerprint;
 use vidimus_tls::material::{Material, MaterialFiles, Root, Trust, Usage};
 use vidimus_tls::watch::{MaterialDriver, MaterialWatch, WatchOptions};
 
@@ -108,24 +109,18 @@ async fn every_cut_in_this_order(order: [usize; 3]) {
             let (files, leaf) = &versions[(first + 1) % 2];
             let writing = write(dir.path(), files, order, &cuts, PAUSE);
             let seeing = async {
-                // Whatever is seen is the whole of the new version, and both units of it at once.
-                seen.changed().await.expect("the watch");
-                let material = seen.borrow_and_update().clone();
-                assert_eq!(&material.identity().chain()[0], leaf, "cut at {cuts:?}");
-                let roots: String = files[2].1.clone();
-                let expected = Trust::from_pem(roots.as_bytes(), Clock::system().now());
-                let names = |trust: &Trust| {
-                    trust
-                        .roots()
-                        .iter()
-                        .map(Root::fingerprint)
-                        .collect::<Vec<_>>()
-                };
-                assert_eq!(
-                    names(material.trust()),
-                    names(&expected.expect("roots")),
-                    "cut at {cuts:?}"
-                );
+                let (old_files, old_leaf) = &versions[first % 2];
+                let (old_roots, roots) = (names(&trust_of(old_files)), names(&trust_of(files)));
+                // Whatever is seen of a unit is the whole of either version, until both are new.
+                let mut is_new = false;
+                while !is_new {
+                    seen.changed().await.expect("the watch");
+                    let material = seen.borrow_and_update().clone();
+                    let (own, all) = (&material.identity().chain()[0], names(material.trust()));
+                    assert!([old_leaf, leaf].contains(&own), "cut at {cuts:?}");
+                    assert!([&old_roots, &roots].contains(&&all), "cut at {cuts:?}");
+                    is_new = own == leaf && all == roots;
+                }
             };
             tokio::join!(writing, seeing);
         }
@@ -133,11 +128,17 @@ async fn every_cut_in_this_order(order: [usize; 3]) {
     };
     tokio::join!(driver.run(stop.clone()), rotate);
     let status = watch.status();
-    assert_eq!(
-        (status.failures, status.reloads),
-        (0, step as u64),
-        "{status:?}"
-    );
+    assert_eq!(status.failures, 0, "{status:?}");
+    // Each unit once for each writing, if not both at once.
+    assert!(status.reloads <= 2 * step as u64, "{status:?}");
+}
+
+fn trust_of(files: &Files) -> Trust {
+    Trust::from_pem(files[2].1.as_bytes(), Clock::system().now()).expect("roots")
+}
+
+fn names(trust: &Trust) -> Vec<Fingerprint> {
+    trust.roots().iter().map(Root::fingerprint).collect()
 }
 
 /// V10, T15, T18.

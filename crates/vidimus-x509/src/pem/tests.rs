@@ -121,7 +121,7 @@ fn no_error_has_content_in_it() {
                 "{errors:?}{errors:#?}{}{}{}",
                 errors[0], errors[1], errors[2]
             );
-            assert!(!shown.contains(&secret[..6]), "{shown}");
+            assert!(!shown.contains("MHcCAQ"), "{shown}");
         }
     }
 }

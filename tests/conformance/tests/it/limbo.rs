@@ -75,6 +75,6 @@ fn trust(case: &Case) -> Result<Trust, String> {
         ..RevocationOptions::default()
     };
     trust
-        .with_revocation(case.lists.as_bytes(), options, &[])
+        .with_revocation(case.lists.as_bytes(), options, &[], case.at)
         .map_err(|error| format!("lists: {}", with_causes(&error)))
 }

@@ -96,7 +96,7 @@ fn with_lists(trust: Trust, suite: &Suite) -> Trust {
         missing: RevocationGap::Refuse,
     };
     trust
-        .with_revocation(text.as_bytes(), options, &[])
+        .with_revocation(text.as_bytes(), options, &[], now())
         .expect("lists that can be read")
 }
 

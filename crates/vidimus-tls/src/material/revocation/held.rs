@@ -1,5 +1,6 @@
 //! A list with what is known of who signed it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use vidimus_x509::cert::Certificate;
@@ -15,6 +16,8 @@ const MAX_VERDICTS: usize = 64;
 pub(crate) struct Issuer {
     subject: String,
     name: Box<[u8]>,
+    /// Who issued its certificate.
+    issuer_name: Box<[u8]>,
     spki: Box<[u8]>,
     /// Tells keys apart.
     key: Fingerprint,
@@ -27,6 +30,7 @@ impl Issuer {
         Self {
             subject: certificate.subject_text().to_owned(),
             name: certificate.subject_der().into(),
+            issuer_name: certificate.issuer_der().into(),
             spki: certificate.spki_der().into(),
             key: Fingerprint::of(certificate.spki_der()),
             key_id: certificate.subject_key_id().map(Into::into),
@@ -46,6 +50,11 @@ impl Issuer {
     pub(super) fn key(&self) -> Fingerprint {
         self.key
     }
+
+    /// Whether `ca` has the same key, or may have issued this one's certificate. CAs of one name are not each other's.
+    fn is_under(&self, ca: &Self) -> bool {
+        self.key == ca.key || (self.issuer_name != self.name && self.issuer_name == ca.name)
+    }
 }
 
 /// A list, and under which keys its signature is good or bad. Each key is tried once.
@@ -53,6 +62,8 @@ impl Issuer {
 pub(crate) struct Held {
     list: RevocationList,
     verdicts: RwLock<Vec<(Arc<Issuer>, bool)>>,
+    /// Whether the root above its signer has left the trusted ones.
+    is_retired: AtomicBool,
 }
 
 impl Held {
@@ -60,6 +71,7 @@ impl Held {
         Self {
             list,
             verdicts: RwLock::default(),
+            is_retired: AtomicBool::new(false),
         }
     }
 
@@ -96,6 +108,24 @@ impl Held {
         let verdicts = verdicts.unwrap_or_else(PoisonError::into_inner);
         let signer = verdicts.iter().find(|(_, verdict)| *verdict);
         signer.map(|(issuer, _)| Arc::clone(issuer))
+    }
+
+    /// Notes which CAs have left and which are there. What is known of neither changes nothing.
+    pub(super) fn note(&self, left: &[Arc<Issuer>], present: &[Arc<Issuer>]) {
+        let Some(signer) = self.signer() else {
+            return;
+        };
+        let is_under = |all: &[Arc<Issuer>]| all.iter().any(|ca| signer.is_under(ca));
+        if is_under(present) {
+            self.is_retired.store(false, Ordering::Relaxed);
+        } else if is_under(left) {
+            self.is_retired.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether nobody can be verified under its signer any more, so that nobody misses it.
+    pub(super) fn is_retired(&self) -> bool {
+        self.is_retired.load(Ordering::Relaxed)
     }
 
     /// The CA whose key it names and whose signature it hasn't: a list that was tampered with, or cut and mended.

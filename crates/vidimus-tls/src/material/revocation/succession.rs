@@ -45,13 +45,23 @@ impl<'a> Line<'a> {
 }
 
 impl Revocation {
-    /// These lists after those of `previous`. Every list is first tried under the CAs that are known, those among them that
-    /// peers have presented, so that no handshake has to.
-    pub(crate) fn after(mut self, previous: &Self, known: &[Arc<Issuer>]) -> Self {
+    /// These lists after those of `previous`, which also says what is asked of lists where these leave it open. Every list is
+    /// first tried under the CAs that are known, those among them that peers have presented, so that no handshake has to.
+    /// The roots that `left` take the lists under them along, once those are no longer delivered.
+    pub(crate) fn after(
+        mut self,
+        previous: &Self,
+        present: &[Arc<Issuer>],
+        left: &[Arc<Issuer>],
+    ) -> Self {
+        if self.options.check.is_none() {
+            self.options = previous.options;
+        }
         let seen = previous.lists.iter().filter_map(|held| held.signer());
-        let known: Vec<Arc<Issuer>> = known.iter().cloned().chain(seen).collect();
+        let known: Vec<Arc<Issuer>> = present.iter().cloned().chain(seen).collect();
         for held in self.lists.iter().chain(&previous.lists) {
             held.try_all(&known);
+            held.note(left, present);
         }
         let delivered = std::mem::take(&mut self.lists);
         for held in &delivered {
@@ -81,7 +91,7 @@ impl Revocation {
             Some(same) => same,
             None => match previous.lists.iter().find(is_rival) {
                 Some(later) if is_older(held.list(), later.list()) => {
-                    say_refused(held.list(), later.list());
+                    self.rejected.push(rejected(held.list(), later.list()));
                     later
                 }
                 Some(_) | None => held,
@@ -107,6 +117,13 @@ impl Revocation {
         if is_there || (line.key.is_none() && from_before >= MAX_UNVERIFIED) {
             return;
         }
+        if held.is_retired() {
+            tracing::info!(
+                issuer = held.list().issuer_text(),
+                "revocation list is gone, as is the root above it; it is dropped"
+            );
+            return;
+        }
         if of_its_name(delivered) == 0 {
             tracing::warn!(
                 issuer = held.list().issuer_text(),
@@ -122,17 +139,17 @@ fn is_same(one: &Held, other: &Held) -> bool {
     one.list().fingerprint_sha256() == other.list().fingerprint_sha256()
 }
 
-fn say_refused(list: &RevocationList, in_use: &RevocationList) {
-    let number = |list: &RevocationList| {
-        list.number()
-            .map_or_else(|| "none".to_owned(), ToString::to_string)
+/// Why a list was not taken into use.
+fn rejected(list: &RevocationList, in_use: &RevocationList) -> String {
+    let version = |list: &RevocationList| {
+        let number = list.number().map(ToString::to_string);
+        let number = number.as_deref().unwrap_or("none");
+        format!("number {number}, made at {}", rfc3339(list.this_update()))
     };
-    tracing::warn!(
-        issuer = list.issuer_text(),
-        number = number(list),
-        this_update = rfc3339(list.this_update()),
-        number_in_use = number(in_use),
-        this_update_in_use = rfc3339(in_use.this_update()),
-        "revocation list is older than the one in use and is not taken"
-    );
+    format!(
+        "revocation list of {:?} ({}) is older than the one in use ({}) and is not taken",
+        list.issuer_text(),
+        version(list),
+        version(in_use)
+    )
 }

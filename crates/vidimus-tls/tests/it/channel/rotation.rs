@@ -353,7 +353,12 @@ async fn a_new_revocation_list_alone_opens_no_connection() {
     let trust = |roots: String| Trust::from_pem(roots.as_bytes(), clock.now()).expect("roots");
     let list = pki.issuing.revocation_list(1).pem();
     let listed = trust(pki.root.pem())
-        .with_revocation(list.as_bytes(), RevocationOptions::default(), &[])
+        .with_revocation(
+            list.as_bytes(),
+            RevocationOptions::default(),
+            &[],
+            clock.now(),
+        )
         .expect("a good list");
     publisher.replace_trust(listed, &clock);
     for _ in 0..50 {

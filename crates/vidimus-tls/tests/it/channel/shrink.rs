@@ -128,7 +128,8 @@ async fn connections_to_a_revoked_server_end_and_others_do_not() {
             check: Some(RevocationCheck::Leaf),
             ..RevocationOptions::default()
         };
-        let trust = roots.with_revocation(list.pem().as_bytes(), options, &[]);
+        let trust =
+            roots.with_revocation(list.pem().as_bytes(), options, &[], Clock::system().now());
         trust.expect("a good list")
     };
     let (watch, mut publisher) =

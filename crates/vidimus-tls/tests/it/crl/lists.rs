@@ -149,7 +149,7 @@ fn lists_only_go_forward() {
         |number: u64, serial: u8| pki.issuing.revocation_list(number).revoke(&[serial]).pem();
     let given = |text: &str| {
         roots(&[&pki.root])
-            .with_revocation(text.as_bytes(), LEAF, &[])
+            .with_revocation(text.as_bytes(), LEAF, &[], now())
             .expect("a good list")
     };
     let first = in_memory(&client, given(&list(5, 9)));
@@ -176,12 +176,12 @@ fn lists_only_go_forward() {
         (Err("revoked"), number("6"), 1)
     );
     let older = roots(&[&pki.root, &next])
-        .with_revocation(list(5, 9).as_bytes(), LEAF, &[])
+        .with_revocation(list(5, 9).as_bytes(), LEAF, &[], now())
         .expect("a good list");
     assert_eq!(verdict_after(older), (Err("revoked"), number("6"), 2));
     // No lists at all, and another CA's: it stays beside them.
     let of_another = roots(&[&pki.root])
-        .with_revocation(next.revocation_list(1).pem().as_bytes(), LEAF, &[])
+        .with_revocation(next.revocation_list(1).pem().as_bytes(), LEAF, &[], now())
         .expect("a good list");
     assert_eq!(
         verdict_after(of_another),
@@ -202,7 +202,7 @@ fn lists_of_cas_that_nobody_has_presented_do_not_displace_each_other() {
     let (of_old, of_new) = (leaf(&old, &[7]), leaf(&new, &[7]));
     let given = |list: String| {
         roots(&[&root])
-            .with_revocation(list.as_bytes(), LEAF, &[])
+            .with_revocation(list.as_bytes(), LEAF, &[], now())
             .expect("a good list")
     };
     let own = leaf(&root, &[1]);
@@ -235,14 +235,14 @@ fn lists_of_cas_that_nobody_has_presented_do_not_displace_each_other() {
 fn a_list_that_was_tampered_with_is_refused() {
     let root = Authority::root("root");
     let mut list = root.revocation_list(1).revoke(&[7]).der();
-    let good = roots(&[&root]).with_revocation(&list, LEAF, &[]);
+    let good = roots(&[&root]).with_revocation(&list, LEAF, &[], now());
     assert_eq!(good.expect("DER is read, too").revocation_lists().len(), 1);
     let at = list
         .windows(3)
         .rposition(|w| w == [2, 1, 7])
         .expect("the entry");
     list[at + 2] = 8;
-    let refused = roots(&[&root]).with_revocation(&list, LEAF, &[]);
+    let refused = roots(&[&root]).with_revocation(&list, LEAF, &[], now());
     assert!(
         matches!(
             refused,
@@ -253,7 +253,7 @@ fn a_list_that_was_tampered_with_is_refused() {
     for nothing in ["", "hello"] {
         assert!(
             roots(&[&root])
-                .with_revocation(nothing.as_bytes(), LEAF, &[])
+                .with_revocation(nothing.as_bytes(), LEAF, &[], now())
                 .is_err()
         );
     }

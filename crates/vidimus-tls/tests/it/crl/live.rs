@@ -1,18 +1,18 @@
 //! Live connections of peers that are revoked, on either side.
 
-use std::time::{Duration, Instant};
-
 use tokio_stream::StreamExt;
 use tonic::Code;
 use vidimus_proto::testkit::v1::EchoRequest;
 use vidimus_proto::testkit::v1::echo_client::EchoClient;
-use vidimus_testkit::{Credential, wait_until_async};
+use vidimus_testkit::pki::{AuthoritySpec, RevocationListSpec};
+use vidimus_testkit::{Authority, Credential, wait_until_async};
 use vidimus_tls::channel::{Channel, ClientTls};
 use vidimus_tls::clock::Clock;
-use vidimus_tls::material::{Identity, Material, Usage};
+use vidimus_tls::material::{Identity, Material, RevocationCheck, RevocationOptions, Usage};
+use vidimus_tls::server::Security;
 use vidimus_tls::watch::MaterialWatch;
 
-use super::{LEAF, roots};
+use super::{LEAF, now, roots};
 use crate::support::{Client, DEADLINE, Running, SERVER, Setup, World, call, put, request, soon};
 
 fn client(world: &World, name: &str, serial: u8) -> Client {
@@ -20,8 +20,8 @@ fn client(world: &World, name: &str, serial: u8) -> Client {
     Client::new(&world.pki.root).with(&leaf.serial(&[serial]).issue())
 }
 
-/// V18, V14. The handshake of a revoked client ends with the alert that says so; a later list ends live connections within
-/// five seconds, and others never notice.
+/// V18, V14. The handshake of a revoked client ends with the alert that says so; a later list ends live connections, and
+/// others never notice.
 #[tokio::test]
 async fn a_revocation_refuses_new_connections_and_ends_live_ones() {
     let world = World::new();
@@ -66,17 +66,11 @@ async fn a_revocation_refuses_new_connections_and_ends_live_ones() {
     cut.next().await.expect("an answer").expect("no error");
 
     put(&list, revoking(2, &[7, 8]));
-    let began = Instant::now();
     soon("the list", watch.wait_for_generation(2)).await;
     soon("the stream's end", async {
         while let Some(Ok(_)) = cut.next().await {}
     })
     .await;
-    assert!(
-        began.elapsed() < Duration::from_secs(6),
-        "{:?}",
-        began.elapsed()
-    );
     assert_eq!(
         leaves.refusal(running.address).await.as_deref(),
         Some("CertificateRevoked")
@@ -116,7 +110,7 @@ async fn a_list_that_ends_refuses_new_connections_alone() {
         client.refusal(running.address).await.as_deref(),
         Some("CertificateUnknown")
     );
-    let other = vidimus_testkit::Authority::root("other");
+    let other = Authority::root("other");
     put(
         world.dir.path().join("ca.crt"),
         format!("{}{}", world.pki.root.pem(), other.pem()),
@@ -129,6 +123,57 @@ async fn a_list_that_ends_refuses_new_connections_alone() {
     .await;
     call(&mut live).await.expect("the connection goes on");
     assert_eq!(running.server.stats().withdrawn, 0);
+    running.stop().await;
+}
+
+/// V18, V14. A check that goes further up than before is applied to live connections, too.
+#[tokio::test]
+async fn a_check_that_is_widened_ends_whom_it_finds() {
+    let root = Authority::root("root");
+    let lost = AuthoritySpec::new("lost").serial(&[5]).under(&root);
+    let kept = AuthoritySpec::new("kept").serial(&[6]).under(&root);
+    let server = root.leaf("server").dns(SERVER).server().issue();
+    let lists = [
+        root.revocation_list(1).revoke(&[5]),
+        lost.revocation_list(1),
+        kept.revocation_list(1),
+    ];
+    let lists: String = lists.into_iter().map(RevocationListSpec::pem).collect();
+    let given = |check| {
+        let options = RevocationOptions {
+            check: Some(check),
+            ..LEAF
+        };
+        let trust = roots(&[&root]).with_revocation(lists.as_bytes(), options, &[], now());
+        trust.expect("good lists")
+    };
+    let (certificate, key) = (server.chain_pem(), server.key_pem());
+    let identity = Identity::from_pem(certificate.as_bytes(), key.as_bytes(), Usage::Server, now());
+    let material = Material::of(identity.expect("an identity"), given(RevocationCheck::Leaf));
+    let (watch, mut publisher) = MaterialWatch::from_memory(material);
+    let running = Running::start(Security::mutual(watch), Setup::default()).await;
+    let client = |of: &Authority| Client::new(&root).with(&of.leaf("client").client().issue());
+    let (leaves, stays) = (client(&lost), client(&kept));
+    let mut leaving = leaves.echo(running.address).await;
+    let mut staying = stays.echo(running.address).await;
+    call(&mut leaving)
+        .await
+        .expect("its own CA is not looked up");
+    call(&mut staying).await.expect("a call");
+    publisher.replace_trust(given(RevocationCheck::Chain), &Clock::system());
+    wait_until_async(DEADLINE, || async {
+        let withdrawn = running.server.stats().withdrawn;
+        if withdrawn == 1 {
+            Ok(())
+        } else {
+            Err(withdrawn)
+        }
+    })
+    .await;
+    let refused = leaves.refusal(running.address).await;
+    assert_eq!(refused.as_deref(), Some("CertificateRevoked"));
+    call(&mut staying).await.expect("the other goes on");
+    assert_eq!(running.server.stats().withdrawn, 1);
     running.stop().await;
 }
 
@@ -146,11 +191,10 @@ async fn a_channel_refuses_a_revoked_server() {
         leaf.write_dir(dir.path(), &[&world.pki.root]);
         let (running, _watch) = Running::follow(dir.path(), Setup::default()).await;
         let list = world.pki.issuing.revocation_list(1).revoke(&[7]).pem();
-        let trust = roots(&[&world.pki.root]).with_revocation(list.as_bytes(), LEAF, &[]);
-        let now = Clock::system().now();
+        let trust = roots(&[&world.pki.root]).with_revocation(list.as_bytes(), LEAF, &[], now());
         let (certificate, key) = (own.chain_pem(), own.key_pem());
         let identity =
-            Identity::from_pem(certificate.as_bytes(), key.as_bytes(), Usage::Client, now);
+            Identity::from_pem(certificate.as_bytes(), key.as_bytes(), Usage::Client, now());
         let material = Material::of(identity.expect("an identity"), trust.expect("a list"));
         let tls = ClientTls::Watch(MaterialWatch::fixed(material));
         let target = running.address.to_string();

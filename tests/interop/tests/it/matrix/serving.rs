@@ -317,7 +317,7 @@ fn material(certificates: &Certificates, leaf: Leaf) -> Material {
     let lists = certificates.revocation_lists();
     let trust = Trust::from_pem(root.as_bytes(), now)
         .and_then(|trust| {
-            trust.with_revocation(lists.as_bytes(), RevocationOptions::default(), &[])
+            trust.with_revocation(lists.as_bytes(), RevocationOptions::default(), &[], now)
         })
         .unwrap();
     Material::of(identity.unwrap(), trust)
