@@ -72,3 +72,9 @@ fi
 echo "installing with apt-get: ${missing[*]}"
 "${as_root[@]}" apt-get update -qq
 "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+# Nor are they to start with the machine.
+for service in haproxy nginx; do
+  case " ${missing[*]} " in
+    *" $service "*) ! has systemctl || "${as_root[@]}" systemctl --quiet disable "$service" ;;
+  esac
+done
