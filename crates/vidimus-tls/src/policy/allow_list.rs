@@ -11,8 +11,8 @@ const MAX_ENTRIES: usize = 1024;
 
 /// The names that may call. An empty list lets every verified peer call.
 ///
-/// A plain entry matches a certificate's DNS name (without case), else a URI, else the common name (both exactly): this is
-/// VirtRigaud's rule. A typed entry matches names of its form only:
+/// A plain entry matches a certificate's DNS name (without case and trailing dot), else a URI, else the common name (both
+/// exactly): this is VirtRigaud's rule. A typed entry matches names of its form only:
 ///
 /// - `dns:NAME`: a DNS name, without case and trailing dot; `dns:*.NAME` one with exactly one label in front of NAME. A
 ///   wildcard in a certificate matches only an entry that is written the same way.

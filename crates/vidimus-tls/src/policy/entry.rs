@@ -21,7 +21,7 @@ pub(super) struct Entry {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
-    /// VirtRigaud's rule: a DNS name without case, else a URI, else the common name.
+    /// VirtRigaud's rule: a DNS name without case and trailing dot, else a URI, else the common name.
     Plain,
     /// Lower case, without a trailing dot.
     Dns(String),
@@ -103,7 +103,8 @@ impl Entry {
         };
         match &self.kind {
             Kind::Plain => {
-                any_dns(&|name| name.eq_ignore_ascii_case(&self.text))
+                let wanted = undotted(&self.text);
+                any_dns(&|name| undotted(name).eq_ignore_ascii_case(wanted))
                     || any_uri(&self.text)
                     || is_common_name(&self.text)
             }

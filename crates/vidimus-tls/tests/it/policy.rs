@@ -80,7 +80,7 @@ async fn the_list_decides_for_all_four_kinds_of_call() {
         ("nobody.test", false),
         ("*.test", false),
         ("test", false),
-        ("client.test.", false),
+        ("client.test.", true),
         ("spiffe://example/Manager", false),
         ("THE-CN", false),
         ("192.0.2.1", false),

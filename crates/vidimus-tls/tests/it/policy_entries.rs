@@ -131,7 +131,7 @@ async fn a_wildcard_certificate_matches_only_an_entry_written_the_same_way() {
 
 /// T14. A trailing dot in the certificate is as good as one in the entry.
 #[tokio::test]
-async fn a_trailing_dot_changes_nothing_for_a_typed_entry() {
+async fn a_trailing_dot_changes_nothing() {
     let world = World::new();
     let leaf = world.pki.leaf("x").dns("Dotted.test.").client().issue();
     let client = Client::new(&world.pki.root).with(&leaf);
@@ -139,8 +139,19 @@ async fn a_trailing_dot_changes_nothing_for_a_typed_entry() {
         ("dns:dotted.test", true),
         ("dns:dotted.test.", true),
         ("dns:*.test", true),
-        ("dotted.test", false),
+        ("dotted.test", true),
         ("dotted.test.", true),
+        ("otted.test", false),
+    ];
+    check(world.dir.path(), &client, &cases).await;
+    let leaf = world.pki.leaf("Dotless.").dns("plain.test").client();
+    let client = Client::new(&world.pki.root).with(&leaf.issue());
+    let cases = [
+        ("plain.test.", true),
+        ("dns:plain.test.", true),
+        // Only DNS names have such a dot.
+        ("Dotless", false),
+        ("Dotless.", true),
     ];
     check(world.dir.path(), &client, &cases).await;
 }
