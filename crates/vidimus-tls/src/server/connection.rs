@@ -28,7 +28,7 @@ use super::socket::Socket;
 use super::{Inner, LocalPeers, Security};
 use crate::config::Protocol;
 use crate::identity::{PeerIdentity, UnixPeer};
-use crate::material::Trust;
+use crate::material::{Trust, error_chain};
 
 /// What the connections of one listener share.
 #[derive(Debug)]
@@ -86,13 +86,13 @@ pub(super) async fn run<S: Serve>(shared: Arc<Shared>, arrival: Arrival, service
         (Some(handshaker), _) => {
             let span = tracing::debug_span!("handshake", remote = remote_text(address));
             let outcome = tokio::select! {
-                outcome = handshaker.accept(socket, waiter, deadline).instrument(span) => outcome,
+                outcome = handshaker.accept(socket, waiter, deadline).instrument(span.clone()) => outcome,
                 // Nothing has been promised to a peer in its handshake, and a silent one must not hold the shutdown up.
                 () = shared.closing.cancelled() => return,
             };
             match outcome {
                 Ok(accepted) => serve_accepted(&shared, accepted, address, service).await,
-                Err(failure) => refuse(&shared, failure, address).await,
+                Err(failure) => refuse(&shared, failure, address).instrument(span).await,
             }
         }
         (None, Security::Local(peers)) => {
@@ -204,13 +204,11 @@ async fn refuse(shared: &Shared, failure: Failure, address: Option<SocketAddr>) 
         .server
         .report_handshake_refused(address, &failure.cause);
     if let Some(suppressed) = shared.failure_log.permit(Instant::now().into_std()) {
-        let source = std::error::Error::source(&failure.cause).map(ToString::to_string);
         tracing::warn!(
             audit = true,
             remote = remote_text(address),
             reason,
-            error = %failure.cause,
-            source = source.unwrap_or_default(),
+            error = error_chain(&failure.cause),
             suppressed,
             "TLS handshake failed"
         );

@@ -9,6 +9,7 @@ use super::failure::Cause;
 use super::registry::{Entry, remote_text};
 use crate::events::{DrainCause, Event};
 use crate::identity::{CertificateIdentity, PeerIdentity, UnixPeer};
+use crate::material::error_chain;
 use crate::policy::PolicyRefusal;
 
 impl Inner {
@@ -82,7 +83,7 @@ impl Inner {
         self.events.emit(&self.clock, || Event::HandshakeRefused {
             remote: remote_text(address),
             reason: cause.reason(),
-            detail: cause.to_string(),
+            detail: error_chain(cause),
         });
     }
 

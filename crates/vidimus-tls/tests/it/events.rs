@@ -91,6 +91,46 @@ async fn a_listener_hears_what_happens_to_peers_and_material() {
     running.stop().await;
 }
 
+/// V18. Whatever a handshake failed of, its event says all that is known of it, and not only at what step.
+#[tokio::test]
+async fn a_refused_handshake_says_why_to_the_last_cause() {
+    use crate::support::{LogCapture, World};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let world = World::new();
+    let events = Events::bounded(64);
+    let mut heard = events.subscribe();
+    let setup = Setup {
+        events: events.clone(),
+        ..Setup::default()
+    };
+    let log = LogCapture::start();
+    let (running, _watch) = Running::follow(world.dir.path(), setup).await;
+    // A ClientHello of one byte, and a header of the PROXY protocol to somebody who expects none.
+    for (sent, reason, cause) in [
+        (
+            &b"\x16\x03\x01\x00\x05\x01\x00\x00\x01\xff"[..],
+            "tls",
+            "corrupt message",
+        ),
+        (b"\r\n\r\n\0\r\nQUIT\n", "not_tls", "not TLS"),
+    ] {
+        let tcp = tokio::net::TcpStream::connect(running.address).await;
+        let mut tcp = tcp.expect("a connection");
+        tcp.write_all(sent).await.expect("a write");
+        let mut answer = Vec::new();
+        let _end = soon("the refusal", tcp.read_to_end(&mut answer)).await;
+        let refused = next(&mut heard).await;
+        assert!(
+            matches!(&refused, Event::HandshakeRefused { reason: why, detail, .. } if *why == reason && detail.contains(cause)),
+            "{refused:?}"
+        );
+        // In the span of the handshake, so that what is logged on the way to it is found together with it.
+        let said = ["handshake{remote=", "TLS handshake failed", cause];
+        assert_eq!(log.lines_with(&said).len(), 1, "{}", log.text());
+    }
+    running.stop().await;
+}
+
 /// What a connection's code and its calls log stands in a span that says whose connection it is.
 #[tokio::test]
 async fn a_connection_has_a_span_of_its_own() {
