@@ -85,3 +85,56 @@ impl Default for Limits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// T17. What the documents promise, and what a server has that sets nothing.
+    #[test]
+    fn the_defaults_are_what_is_documented() {
+        let Limits {
+            handshake_timeout,
+            max_handshakes,
+            max_handshakes_per_source,
+            max_connections,
+            preface_timeout,
+            http1_header_timeout,
+            idle_timeout,
+            max_concurrent_streams,
+            max_header_list_size,
+            keepalive_interval,
+            keepalive_timeout,
+            max_connection_age,
+            connection_age_grace,
+            expired_peers,
+            expired_peer_grace,
+            expiry_interval,
+            drain_timeout,
+            withdrawal_grace,
+        } = Limits::default();
+        let times = [
+            handshake_timeout,
+            preface_timeout,
+            http1_header_timeout,
+            keepalive_interval,
+            keepalive_timeout,
+            connection_age_grace,
+            expired_peer_grace,
+            expiry_interval,
+            drain_timeout,
+            withdrawal_grace,
+        ];
+        let seconds = times.map(|time| time.as_secs());
+        assert_eq!(seconds, [10, 10, 60, 30, 10, 2100, 2100, 5, 30, 4]);
+        assert_eq!(idle_timeout, Some(Duration::from_secs(3600)));
+        assert_eq!(max_connection_age, None);
+        assert_eq!(expired_peers, ExpiredPeers::Drain);
+        assert_eq!((max_handshakes, max_handshakes_per_source), (1024, 256));
+        assert_eq!(max_connections, 16_384);
+        assert_eq!(
+            (max_concurrent_streams, max_header_list_size),
+            (1024, 65_536)
+        );
+    }
+}

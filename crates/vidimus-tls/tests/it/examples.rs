@@ -95,7 +95,7 @@ async fn is_serving(dir: &Path, address: SocketAddr) -> bool {
     answered.expect("an answer")
 }
 
-/// V7. Server and client of the documentation, before and after the server's certificate is renewed.
+/// V10. Server and client of the documentation, before and after the server's certificate is renewed.
 #[tokio::test]
 async fn the_tonic_server_and_client_talk_across_a_rotation() {
     let pki = Pki::new("Example");
@@ -132,7 +132,7 @@ async fn the_tonic_server_and_client_talk_across_a_rotation() {
     example.stop().await;
 }
 
-/// V7. The mounted Secret of the documentation is swapped as the kubelet does it, and the probe answers.
+/// V10. The mounted Secret of the documentation is swapped as the kubelet does it, and the probe answers.
 #[tokio::test]
 async fn the_kubernetes_server_follows_its_mounted_secret() {
     let pki = Pki::new("Example");
@@ -182,7 +182,7 @@ async fn the_kubernetes_server_follows_its_mounted_secret() {
     example.stop().await;
 }
 
-/// V7. The axum server of the documentation, over HTTP/1.1.
+/// V10. The axum server of the documentation, over HTTP/1.1.
 #[tokio::test]
 async fn the_axum_server_knows_its_caller_across_a_rotation() {
     let pki = Pki::new("Example");

@@ -25,6 +25,8 @@ mod foreign;
 #[cfg(test)]
 mod http1;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod listen;
 #[cfg(test)]
 mod local;

@@ -1,17 +1,19 @@
 //! V17: which identities may call which method.
 
+use bytes::Bytes;
 use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
 use tokio::task::JoinSet;
 use tokio_stream::StreamExt;
 use tonic::Code;
-use tower::{Layer, Service};
+use tower::{Layer, Service, ServiceExt};
 use vidimus_testkit::{Credential, wait_until_async};
 use vidimus_tls::identity::PeerIdentity;
-use vidimus_tls::policy::{Policy, PolicyLayer, PolicyRefusal, PolicyWatch};
+use vidimus_tls::policy::{Policy, PolicyLayer, PolicyWatch};
 
 use crate::policy::{counted, each_kind};
 use crate::support::{
-    Client, DEADLINE, LogCapture, Running, Setup, World, call, put, request, soon,
+    Client, DEADLINE, LogCapture, Running, SERVER, Setup, World, call, put, request, soon,
 };
 
 const KINDS: [&str; 4] = ["Unary", "ClientStream", "ServerStream", "BidiStream"];
@@ -129,27 +131,45 @@ async fn a_rule_opens_nothing_that_the_allow_list_closes() {
 /// V17. Health and reflection are methods like others: with rules present they need one.
 #[tokio::test]
 async fn health_and_reflection_need_a_rule_too() {
-    let open = policy("methods: [{match: /provider.v1.Provider/, allow: ['*']}]\n");
-    let with_health = policy(
-        "methods:\n\
-         \x20 - {match: /provider.v1.Provider/, allow: ['*']}\n\
-         \x20 - {match: /grpc.health.v1.Health/Check, allow: ['*']}\n",
-    );
     let world = World::new();
-    let running = serve(&world, Policy::default()).await;
-    let mut connected = client(&world, "a.test").echo(running.address).await;
-    call(&mut connected).await.expect("a call");
-    let peer = running.server.connections()[0].peer.clone();
-    let health = "/grpc.health.v1.Health/Check";
-    let watch = "/grpc.health.v1.Health/Watch";
-    let reflection = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
-    for path in [health, watch, reflection, "/", "/metrics"] {
-        let refused = open.check(Some(&peer), path);
-        assert_eq!(refused, Err(PolicyRefusal::MethodNotAllowed), "{path}");
-        let expected = if path == health { Ok(()) } else { refused };
-        assert_eq!(with_health.check(Some(&peer), path), expected, "{path}");
+    let none = "methods: [{match: /vidimus.testkit.v1.Echo/, allow: ['*']}]\n";
+    let both = "methods:\n\
+         \x20 - {match: /grpc.health.v1.Health/Check, allow: ['*']}\n\
+         \x20 - {match: /grpc.reflection.v1.ServerReflection/, allow: ['*']}\n";
+    // The server has the health service and nothing else of these.
+    let refused = [Code::PermissionDenied; 3];
+    let passed = [Code::Ok, Code::PermissionDenied, Code::Unimplemented];
+    for (rules, expected) in [(none, refused), (both, passed)] {
+        let running = serve(&world, policy(rules)).await;
+        let channel = client(&world, "a.test").channel(running.address).await;
+        let channel = channel.expect("a connection");
+        let mut seen = Vec::new();
+        for path in [
+            "/grpc.health.v1.Health/Check",
+            "/grpc.health.v1.Health/Watch",
+            "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
+        ] {
+            seen.push(soon("an answer", code_of(channel.clone(), path)).await);
+        }
+        assert_eq!(seen, expected, "{rules}");
+        running.stop().await;
     }
-    running.stop().await;
+}
+
+/// The status of a call with an empty message, which asks for a server's health as a whole.
+async fn code_of(mut channel: tonic::transport::Channel, path: &str) -> Code {
+    let request = Request::post(format!("http://{SERVER}{path}"))
+        .header(http::header::CONTENT_TYPE, "application/grpc")
+        .header(http::header::TE, "trailers");
+    let message = Full::new(Bytes::from_static(&[0; 5]));
+    let request = request.body(tonic::body::Body::new(message));
+    let ready = channel.ready().await.expect("a connection");
+    let response = ready.call(request.expect("a request"));
+    let (head, body) = response.await.expect("a response").into_parts();
+    let body = body.collect().await.expect("a body");
+    // What is refused has its status in the head, without trailers.
+    let trailers = body.trailers().unwrap_or(&head.headers);
+    Code::from_bytes(trailers["grpc-status"].as_bytes())
 }
 
 /// V17. The log names the rule, or says that there is none.

@@ -1,6 +1,6 @@
 //! Trust that shrinks while connections are open: the simple form of V14.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio_stream::StreamExt;
 use tonic::Code;
@@ -11,7 +11,8 @@ use vidimus_tls::server::{ExpiredPeers, Limits};
 
 use crate::support::{Client, DEADLINE, Running, SERVER, Setup, World, call, clock, request, soon};
 
-/// V14. A root leaves: its peers' connections end within five seconds, new calls at once, and the others never notice.
+/// V14. A root leaves: its peers' new calls are refused at once, their connections end at a deadline, and the others never
+/// notice.
 #[tokio::test]
 async fn connections_under_a_removed_root_end_and_others_do_not() {
     let (old, new) = (Pki::new("Old"), Pki::new("New"));
@@ -43,7 +44,6 @@ async fn connections_under_a_removed_root_end_and_others_do_not() {
 
     let again = new.leaf("server").dns(SERVER).server().issue();
     volume.swap(&again.files(&[&new.root]));
-    let began = Instant::now();
     soon("the removal", watch.wait_for_generation(2)).await;
     let refused = wait_until_async(DEADLINE, || {
         let mut leaves = leaves.clone();
@@ -55,6 +55,11 @@ async fn connections_under_a_removed_root_end_and_others_do_not() {
         }
     })
     .await;
+    assert_eq!(
+        running.server.stats().cut,
+        0,
+        "refused before anything was cut"
+    );
     // On the old connection while it drains, or from the handshake of a new one.
     assert!(
         [
@@ -70,12 +75,9 @@ async fn connections_under_a_removed_root_end_and_others_do_not() {
         while let Some(Ok(_)) = cut.next().await {}
     })
     .await;
-    assert!(
-        began.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        began.elapsed()
-    );
-    assert_eq!(running.server.stats().withdrawn, 1);
+    // First no new call, then the hard end of what ran.
+    let stats = running.server.stats();
+    assert_eq!((stats.withdrawn, stats.cut), (1, 1));
     kept.next()
         .await
         .expect("an answer")
@@ -165,7 +167,7 @@ async fn an_expired_peer_that_answers_nothing_gets_no_further_call() {
 }
 
 /// A connection with a call that stays open, whose client will answer nothing.
-async fn mute_with_a_call(
+pub(crate) async fn mute_with_a_call(
     client: &Client,
     running: &Running,
 ) -> tokio_rustls::client::TlsStream<tokio::net::TcpStream> {
@@ -185,7 +187,7 @@ async fn mute_with_a_call(
 }
 
 /// The headers of a call that stays open, as an HTTP/2 frame (RFC 9113 section 6.2, RFC 7541 appendix A).
-fn call_headers(stream: u8) -> Vec<u8> {
+pub(crate) fn call_headers(stream: u8) -> Vec<u8> {
     let mut block = vec![0x83, 0x87];
     let fields: [(&[u8], &str); 3] = [
         (&[0x04], "/vidimus.testkit.v1.Echo/ClientStream"),
@@ -325,7 +327,10 @@ async fn a_call_on_a_withdrawn_connection_is_refused_as_never_processed() {
 }
 
 /// Type and content of the next frame of a stream.
-async fn frame_of(stream: &mut (impl tokio::io::AsyncRead + Unpin), id: u8) -> (u8, Vec<u8>) {
+pub(crate) async fn frame_of(
+    stream: &mut (impl tokio::io::AsyncRead + Unpin),
+    id: u8,
+) -> (u8, Vec<u8>) {
     use tokio::io::AsyncReadExt;
     loop {
         let mut head = [0; 9];

@@ -96,7 +96,8 @@ impl Running {
                 .map_or_else(|| "none".to_owned(), PeerIdentity::label)
         });
         let log = service.log();
-        let routes = Routes::new(service.into_server());
+        let (_reporter, health) = tonic_health::server::health_reporter();
+        let routes = Routes::new(service.into_server()).add_service(health);
         let shutdown = CancellationToken::new();
         let mut tasks = JoinSet::new();
         let (serving, token) = (server.clone(), shutdown.clone());
