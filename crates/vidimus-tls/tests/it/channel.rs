@@ -2,6 +2,7 @@
 //! would show it.
 
 mod danger;
+mod dead_peer;
 mod deadline;
 mod drain;
 mod events;

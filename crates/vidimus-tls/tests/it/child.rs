@@ -27,6 +27,25 @@ pub(crate) fn arguments(test: &str) -> [&str; 3] {
     [test, "--exact", "--nocapture"]
 }
 
+/// The same in a network of its own, with which the child may do as it likes; nothing if there is none to be had, or
+/// no `ip` to set it up.
+pub(crate) fn start_in_own_network(test: &str, argument: impl AsRef<OsStr>) -> Option<Process> {
+    let unshare = || {
+        let mut command = Command::new("unshare");
+        command.args(["--map-root-user", "--net"]);
+        command
+    };
+    let possible = unshare().args(["ip", "link", "set", "lo", "up"]).status();
+    if !possible.is_ok_and(|status| status.success()) {
+        eprintln!("no network namespace to be had here: {test} is not tested");
+        return None;
+    }
+    let mut command = unshare();
+    command.arg(program()).args(arguments(test));
+    command.env(ARGUMENT, argument);
+    Some(Process::spawn(command))
+}
+
 /// Waits for a word of the child that begins like this, and gives the rest of its line.
 pub(crate) async fn word(process: &mut Process, word: &str) -> String {
     let pattern = format!("{READY}{word}");
