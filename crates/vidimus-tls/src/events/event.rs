@@ -132,7 +132,7 @@ pub enum Event {
         #[serde(serialize_with = "serialize_time")]
         not_after: SystemTime,
     },
-    /// New material on disk failed its checks; the last good one stays in use.
+    /// New material failed its checks, or a revocation list of it is older than the one in use; the last good one stays.
     ReloadRefused {
         /// Which part.
         unit: Unit,

@@ -103,7 +103,7 @@ impl PolicyDriver {
         self.seen = sources;
         match judged {
             Ok(policy) => {
-                let generation = self.watch.publish(policy, Some(self.options.clock.now()));
+                let generation = self.watch.publish(policy, self.options.clock.now());
                 let policy = self.watch.current();
                 tracing::info!(
                     audit = true,

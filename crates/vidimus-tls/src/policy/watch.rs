@@ -9,7 +9,8 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::{AllowList, Mode, Policy, PolicyDriver, PolicyError};
-use crate::clock::serialize_optional_time;
+use crate::clock::{Clock, serialize_optional_time};
+use crate::events::{Event, Events, Unit};
 use crate::watch::WatchOptions;
 
 /// The policy in force, now and later. Cheap to clone; clones see the same policy.
@@ -72,7 +73,12 @@ impl PolicyWatch {
     #[must_use]
     pub fn from_memory(policy: impl Into<Policy>) -> (Self, PolicyPublisher) {
         let watch = Self::first(policy, true);
-        (watch.clone(), PolicyPublisher(watch))
+        let publisher = PolicyPublisher {
+            watch: watch.clone(),
+            events: Events::default(),
+            clock: Clock::system(),
+        };
+        (watch, publisher)
     }
 
     /// Reads a policy file with its bundles, checks them and prepares to follow them.
@@ -135,7 +141,7 @@ impl PolicyWatch {
     }
 
     /// Takes a policy into use as the next generation.
-    pub(super) fn publish(&self, policy: Policy, now: Option<SystemTime>) -> u64 {
+    pub(super) fn publish(&self, policy: Policy, now: SystemTime) -> u64 {
         let generation = self.generation().saturating_add(1);
         let policy = policy.with_generation(generation);
         policy.warn_of_report_mode();
@@ -144,7 +150,7 @@ impl PolicyWatch {
             status.generation = generation;
             status.mode = policy.mode();
             status.reloads = status.reloads.saturating_add(1);
-            status.last_reload = now;
+            status.last_reload = Some(now);
             status.last_error = None;
         }
         self.0.sender.send_modify(|current| {
@@ -172,12 +178,30 @@ impl From<AllowList> for PolicyWatch {
 
 /// Replaces the policy of a watch made by [`PolicyWatch::from_memory`].
 #[derive(Debug)]
-pub struct PolicyPublisher(PolicyWatch);
+pub struct PolicyPublisher {
+    watch: PolicyWatch,
+    events: Events,
+    clock: Clock,
+}
 
 impl PolicyPublisher {
+    /// Also sends reloads here, with the time of this clock.
+    #[must_use]
+    pub fn with_events(self, events: Events, clock: Clock) -> Self {
+        Self {
+            events,
+            clock,
+            ..self
+        }
+    }
+
     /// Takes another policy into use, whatever it permits.
     pub fn replace(&mut self, policy: impl Into<Policy>) {
-        self.0.publish(policy.into(), None);
+        let generation = self.watch.publish(policy.into(), self.clock.now());
+        tracing::info!(audit = true, generation, "policy replaced");
+        let unit = Unit::Policy;
+        self.events
+            .emit(&self.clock, || Event::Reloaded { unit, generation });
     }
 }
 

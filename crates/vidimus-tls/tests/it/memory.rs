@@ -8,6 +8,7 @@ use vidimus_testkit::Pki;
 use vidimus_tls::clock::Clock;
 use vidimus_tls::events::{Event, EventReceiver, Events, Unit};
 use vidimus_tls::material::{Identity, Material, Trust, Usage};
+use vidimus_tls::policy::{AllowList, PolicyWatch};
 use vidimus_tls::runtime::Runtime;
 use vidimus_tls::watch::WatchOptions;
 
@@ -78,4 +79,22 @@ async fn material_in_memory_is_reported_as_files_are() {
         assert_eq!(log.lines_with(&["ERROR", "EXPIRED"]).len(), 1);
     };
     runtime.run_while(change).await;
+}
+
+/// V10. A policy, too.
+#[tokio::test]
+async fn a_policy_in_memory_is_reported_as_a_file_is() {
+    let log = LogCapture::start();
+    let events = Events::bounded(4);
+    let mut heard = events.subscribe();
+    let (watch, publisher) = PolicyWatch::from_memory(AllowList::default());
+    let mut publisher = publisher.with_events(events, Clock::system());
+    publisher.replace(AllowList::parse("dns:client.test").expect("a list"));
+    let reloaded = Event::Reloaded {
+        unit: Unit::Policy,
+        generation: 2,
+    };
+    assert_eq!(next(&mut heard).await, reloaded);
+    assert!(watch.status().last_reload.is_some());
+    assert_eq!(log.lines_with(&["INFO", "policy replaced"]).len(), 1);
 }

@@ -133,6 +133,53 @@ async fn a_chain_that_holds_along_another_path_stays() {
     running.stop().await;
 }
 
+/// V14. The root that leaves is cross-signed by one of another name that stays: who presents that goes on, and who doesn't ends.
+#[tokio::test]
+async fn a_chain_over_a_cross_signed_root_stays() {
+    let world = World::new();
+    let other = Authority::root("another name");
+    let both = format!("{}{}", world.old.pem(), other.pem());
+    let folder = world.dir.path().join("tls");
+    let mut volume = Volume::create(&folder, &world.files(&both));
+    let (running, watch) = Running::follow(&folder, Setup::default()).await;
+    let leaf = |name: &str| world.old.leaf(name).dns(name).client().issue();
+    let (crossed, plain) = (leaf("crossed.test"), leaf("plain.test"));
+    let chain = format!(
+        "{}{}",
+        crossed.chain_pem(),
+        cross_signed(&world.old, &other)
+    );
+    let with_cross = Client::new(&world.server.root).with_pem(&chain, crossed.key_pem());
+    let mut stays = with_cross.echo(running.address).await;
+    let mut ends = world.client(&plain).echo(running.address).await;
+    call(&mut stays).await.expect("a call");
+    call(&mut ends).await.expect("a call");
+
+    volume.swap(&world.files(&other.pem()));
+    soon("the other root", watch.wait_for_generation(2)).await;
+    wait_until_async(DEADLINE, || async {
+        let withdrawn = running.server.stats().withdrawn;
+        let anchors: Vec<_> = running
+            .server
+            .connections()
+            .into_iter()
+            .map(|one| one.anchor)
+            .collect();
+        let left = watch.current().trust().roots()[0].fingerprint();
+        if withdrawn == 1 && anchors == [Some(left)] {
+            Ok(())
+        } else {
+            Err(format!("{withdrawn} {anchors:?}"))
+        }
+    })
+    .await;
+    call(&mut stays).await.expect("the connection goes on");
+    let refused = world.client(&plain).refusal(running.address).await;
+    assert_eq!(refused.as_deref(), Some("UnknownCA"));
+    assert_eq!(with_cross.refusal(running.address).await, None);
+    running.stop().await;
+}
+
 /// V14. The path that a chain was accepted by expires; along another one it holds, and the connection goes on.
 #[tokio::test]
 async fn a_chain_that_expires_along_one_path_and_holds_along_another_stays() {
@@ -327,4 +374,19 @@ pub(crate) fn renew(root: &Authority, dir: &std::path::Path) -> String {
     ])
     .success();
     std::fs::read_to_string(certificate).expect("a certificate")
+}
+
+/// The root's name and key under another root.
+fn cross_signed(root: &Authority, by: &Authority) -> String {
+    use rcgen::{
+        BasicConstraints, CertificateParams, DistinguishedName, DnType, IsCa, KeyPair,
+        KeyUsagePurpose,
+    };
+    let key = KeyPair::from_pem(&root.key_pem()).expect("a key");
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::CommonName, "root");
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
+    vidimus_x509::pem::encode("CERTIFICATE", &by.sign(params, &key))
 }

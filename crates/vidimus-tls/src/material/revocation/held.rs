@@ -8,7 +8,8 @@ use vidimus_x509::crl::RevocationList;
 
 use crate::identity::Fingerprint;
 
-/// How many keys a list remembers a verdict about. A CA that has more than this under one name is verified each time.
+/// How many keys a list remembers a verdict about. Where a CA has more than this under one name, the oldest of those that
+/// haven't signed the list are forgotten.
 const MAX_VERDICTS: usize = 64;
 
 /// A CA as the signer of a list.
@@ -149,9 +150,15 @@ impl Held {
     fn remember(&self, issuer: Arc<Issuer>, verdict: bool) {
         let verdicts = self.verdicts.write();
         let mut verdicts = verdicts.unwrap_or_else(PoisonError::into_inner);
-        let is_known = verdicts.iter().any(|(known, _)| known.key == issuer.key);
-        if !is_known && verdicts.len() < MAX_VERDICTS {
-            verdicts.push((issuer, verdict));
+        if verdicts.iter().any(|(known, _)| known.key == issuer.key) {
+            return;
         }
+        if verdicts.len() >= MAX_VERDICTS {
+            let oldest = verdicts.iter().position(|(_, is_good)| !is_good);
+            if let Some(oldest) = oldest {
+                verdicts.remove(oldest);
+            }
+        }
+        verdicts.push((issuer, verdict));
     }
 }

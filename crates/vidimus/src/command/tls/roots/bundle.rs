@@ -15,9 +15,9 @@ use super::now;
 use crate::{exit::Stop, output};
 
 /// As much as programs read of their roots.
-const MAX_ROOTS: u64 = 8 * 1024 * 1024;
+const MAX_ROOTS: u64 = pem::MAX_TEXT as u64;
 /// As much as programs read of the largest file of a folder, its revocation lists.
-const MAX_OTHER: u64 = 64 * 1024 * 1024;
+const MAX_OTHER: u64 = pem::MAX_CRL_TEXT as u64;
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 
