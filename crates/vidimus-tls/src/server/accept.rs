@@ -213,7 +213,32 @@ fn log_panic(ended: Result<(), JoinError>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::connection::refuse;
+    use crate::server::failure::{Cause, Failure};
+    use crate::server::socket::Socket;
     use crate::server::{LocalPeers, Server};
+
+    /// T17. Refused peers are read in a bounded number: one more is closed at once.
+    #[tokio::test(start_paused = true)]
+    async fn refused_peers_are_read_in_a_bounded_number() {
+        let server = Server::builder(Security::Local(LocalPeers::owner())).build();
+        let shared = share(&server.0);
+        let seconds = async || {
+            let (ours, _theirs) = tokio::net::UnixStream::pair().expect("a pair");
+            let failure = Failure {
+                cause: Cause::NotTls,
+                socket: Some(Socket::Unix(ours)),
+            };
+            let began = tokio::time::Instant::now();
+            refuse(&shared, failure, None).await;
+            began.elapsed().as_secs()
+        };
+        let all = shared.lingering.try_acquire_many(256).expect("places");
+        assert_eq!(shared.lingering.available_permits(), 0);
+        assert_eq!(seconds().await, 0);
+        drop(all);
+        assert_eq!(seconds().await, 1, "the twin: there is room");
+    }
 
     /// T17. Running out of file descriptors slows accepting down instead of spinning or ending; a peer's reset doesn't.
     #[test]

@@ -197,7 +197,7 @@ fn admitted(server: &Inner, socket: &Socket, peers: &LocalPeers) -> Option<UnixP
 }
 
 /// Counts and logs a failed handshake, and lets the peer read the alert.
-async fn refuse(shared: &Shared, failure: Failure, address: Option<SocketAddr>) {
+pub(super) async fn refuse(shared: &Shared, failure: Failure, address: Option<SocketAddr>) {
     let reason = failure.cause.reason();
     shared.server.counters.handshake_failed(reason);
     shared

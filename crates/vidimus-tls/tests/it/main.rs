@@ -74,3 +74,5 @@ mod support;
 mod watch;
 #[cfg(test)]
 mod writers;
+#[cfg(test)]
+mod writes;

@@ -186,11 +186,16 @@ pub(crate) async fn mute_with_a_call(
     stream
 }
 
-/// The headers of a call that stays open, as an HTTP/2 frame (RFC 9113 section 6.2, RFC 7541 appendix A).
+/// The headers of a call that stays open.
 pub(crate) fn call_headers(stream: u8) -> Vec<u8> {
+    headers_of("/vidimus.testkit.v1.Echo/ClientStream", stream)
+}
+
+/// The headers of a call, as an HTTP/2 frame (RFC 9113 section 6.2, RFC 7541 appendix A).
+pub(crate) fn headers_of(path: &str, stream: u8) -> Vec<u8> {
     let mut block = vec![0x83, 0x87];
     let fields: [(&[u8], &str); 3] = [
-        (&[0x04], "/vidimus.testkit.v1.Echo/ClientStream"),
+        (&[0x04], path),
         (&[0x01], SERVER),
         (&[0x0f, 0x10], "application/grpc"),
     ];
