@@ -16,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
+use tracing::Instrument as _;
 
 use super::builder::{Config, Protection};
 use super::connection::Peer;
@@ -96,8 +97,14 @@ impl<'a> Attempt<'a> {
     }
 
     async fn run(self, dial: Dial) -> Result<Connected, ConnectError> {
+        let span = tracing::debug_span!(
+            "channel_connect",
+            target = %self.config.target,
+            address = self.address,
+        );
         let mut step = Step::Connect;
-        match timeout_at(self.deadline, self.steps(dial, &mut step)).await {
+        let steps = self.steps(dial, &mut step).instrument(span);
+        match timeout_at(self.deadline, steps).await {
             Ok(outcome) => outcome,
             Err(_elapsed) => Err(ConnectError::TimedOut {
                 step,

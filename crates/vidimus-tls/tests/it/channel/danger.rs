@@ -51,6 +51,7 @@ async fn an_insecure_channel_warns_on_every_connect_and_presents_its_certificate
         assert_eq!(presented, Fingerprint::of(leaf.leaf_der()).to_string());
         let warnings = log.lines_with(&[
             "WARN",
+            "channel_connect{target=",
             "without verifying the server",
             "stranger",
             &server.target(),
