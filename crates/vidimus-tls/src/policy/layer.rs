@@ -13,8 +13,8 @@ use crate::identity::PeerIdentity;
 
 /// Refuses calls by the [`PeerIdentity`] in their extensions: unary, client-, server- and bidirectional streaming alike.
 ///
-/// Each call is judged when it begins. A policy that becomes stricter ends no call here, and no connection: only
-/// [`crate::server::Server`] knows those.
+/// Each call is judged when it begins. A policy that becomes stricter ends no call here, and no connection, and refusals
+/// are logged and not counted: only [`crate::server::Server`] knows connections and keeps counters.
 #[derive(Clone, Debug)]
 pub struct PolicyLayer(PolicyWatch);
 

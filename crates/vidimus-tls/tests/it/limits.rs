@@ -3,11 +3,12 @@
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
+use tonic::Code;
 use vidimus_testkit::wait_until_async;
 use vidimus_tls::server::Limits;
 
 use crate::shrink::{call_headers, frame_of, mute_with_a_call};
-use crate::support::{DEADLINE, Running, Setup, World, soon};
+use crate::support::{DEADLINE, Running, Setup, World, request, soon};
 
 /// Types of frames, and what one says (RFC 9113 §6, §7).
 const HEADERS: u8 = 1;
@@ -77,6 +78,21 @@ async fn a_header_list_is_bounded() {
     assert_eq!(kind, HEADERS, "431, without asking the service");
     assert_eq!(running.server.stats().calls, 2);
     drop(stream);
+    running.stop().await;
+}
+
+/// T17. A message has a size, although nobody has set one: what serves it brings the bound along.
+#[tokio::test]
+async fn a_message_is_bounded_by_default() {
+    let world = World::new();
+    let (running, _watch) = Running::follow(world.dir.path(), Setup::default()).await;
+    let mut echo = world.client().echo(running.address).await;
+    for (mebibytes, expected) in [(3, Code::Ok), (5, Code::OutOfRange)] {
+        let sent = request(&"x".repeat(mebibytes << 20));
+        let answer = soon("an answer", echo.unary(sent)).await;
+        let code = answer.map_or_else(|status| status.code(), |_| Code::Ok);
+        assert_eq!(code, expected, "{mebibytes} MiB");
+    }
     running.stop().await;
 }
 
