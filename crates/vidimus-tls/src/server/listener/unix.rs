@@ -158,7 +158,7 @@ impl UnixSocket {
         self.listener.accept().await.map(|(stream, _)| stream)
     }
 
-    /// The socket and its name, for servers that accept by themselves.
+    /// The socket and its name, for servers that accept by themselves. They have to judge their peers' credentials, too.
     #[must_use]
     pub fn into_parts(self) -> (UnixListener, UnixSocketName) {
         (self.listener, self.name)
