@@ -82,14 +82,14 @@ where
             }
             let mut response = respond(refusal, content_type);
             if self.entry.is_refusing() && request.version() < Version::HTTP_2 {
-                let close = HeaderValue::from_static("close");
-                response.headers_mut().insert(header::CONNECTION, close);
+                close_after(&mut response);
             }
             return PeerFuture::Refused {
                 response: Some(response),
             };
         }
         self.server.counters.calls.add();
+        let http1 = request.version() < Version::HTTP_2;
         let grpc = is_grpc(content_type);
         let leash = Leash::new(&self.server, &self.entry, &request, &verdict);
         let extensions = request.extensions_mut();
@@ -109,6 +109,7 @@ where
             call: Some(Call::begin(&self.entry)),
             leash,
             grpc,
+            http1,
         }
     }
 }
@@ -124,6 +125,7 @@ pin_project! {
             #[pin]
             leash: Option<Leash>,
             grpc: bool,
+            http1: bool,
         },
         Refused {
             response: Option<Response<B>>,
@@ -143,13 +145,14 @@ where
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let (future, call, mut leash, grpc) = match this {
+        let (future, call, mut leash, grpc, http1) = match this {
             Projected::Passed {
                 future,
                 call,
                 leash,
                 grpc,
-            } => (future, call, leash, *grpc),
+                http1,
+            } => (future, call, leash, *grpc, *http1),
             Projected::NotProcessed => {
                 return Poll::Ready(Err(h2::Error::from(h2::Reason::REFUSED_STREAM).into()));
             }
@@ -162,8 +165,12 @@ where
         };
         let refused = leash.as_mut().as_pin_mut().and_then(Leash::refusal);
         if refused.is_none()
-            && let Poll::Ready(response) = future.poll(context).map_err(Into::into)?
+            && let Poll::Ready(mut response) = future.poll(context).map_err(Into::into)?
         {
+            // The connection itself may not have got to it yet.
+            if http1 && call.as_ref().is_some_and(|call| call.0.is_draining()) {
+                close_after(&mut response);
+            }
             let (call, leash) = (
                 call.take(),
                 leash.as_ref().get_ref().as_ref().map(Leash::renewed),
@@ -185,6 +192,12 @@ where
             respond(refused, grpc.as_ref()).map(CountedBody::uncounted)
         ))
     }
+}
+
+/// Tells a client of HTTP/1.1 that no other request will be answered on its connection.
+fn close_after<B>(response: &mut Response<B>) {
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(header::CONNECTION, close);
 }
 
 /// A call in flight: counted from its request's headers to the end of its response.

@@ -37,7 +37,6 @@ pub(super) fn expire(server: &Inner) {
             && !holds_otherwise(server, &entry, &chain, now)
         {
             entry.refuse_calls();
-            server.counters.expired.add();
             tracing::info!(
                 audit = true,
                 connection = %entry.id,
@@ -47,6 +46,7 @@ pub(super) fn expire(server: &Inner) {
             );
             let deadline = Instant::now().checked_add(server.limits.expired_peer_grace);
             server.drain(&entry, DrainCause::Expired, deadline);
+            server.counters.expired.add();
         }
     }
 }
@@ -121,7 +121,6 @@ pub(super) fn judge(
             true
         }
         Err(refusal) => {
-            server.counters.withdrawn.add();
             tracing::warn!(
                 audit = true,
                 connection = %entry.id,
@@ -131,6 +130,8 @@ pub(super) fn judge(
                 "connection ended: its peer is no longer trusted"
             );
             server.withdraw(entry, &refusal, deadline);
+            // Last, so that whoever sees the count finds it done.
+            server.counters.withdrawn.add();
             false
         }
     }

@@ -144,7 +144,6 @@ pub(super) fn apply(server: &Inner, entry: &Entry, deadline: Option<Instant>) {
     if let Err(refusal) = verdict.admitted()
         && !entry.is_withdrawn()
     {
-        server.counters.withdrawn.add();
         tracing::warn!(
             audit = true,
             connection = %entry.id,
@@ -155,6 +154,8 @@ pub(super) fn apply(server: &Inner, entry: &Entry, deadline: Option<Instant>) {
             "connection ended: its peer is no longer allowed"
         );
         server.withdraw(entry, &refusal, deadline);
+        // Last, so that whoever sees the count finds it done.
+        server.counters.withdrawn.add();
     }
     entry.recheck.notify_waiters();
 }

@@ -287,6 +287,15 @@ async fn a_withdrawn_connection_is_closed_after_the_answer_under_way() {
     soon("the idle one's end", idle.read_to_end(&mut rest))
         .await
         .expect("a clean end");
+    wait_until_async(DEADLINE, || async {
+        let connections = serving.server.connections();
+        if connections.iter().all(|connection| connection.draining) {
+            Ok(())
+        } else {
+            Err(format!("{connections:?}"))
+        }
+    })
+    .await;
     answer.notify_one();
     let mut text = String::new();
     soon("the busy one's end", busy.read_to_string(&mut text))
