@@ -108,7 +108,7 @@ fn walk(path: &Path, mut found: impl FnMut(&Path)) {
     };
     // A version behind `..data`: nothing changes in it, and it is gone after the next swap.
     let name = folder.file_name().unwrap_or_default();
-    if name.as_encoded_bytes().starts_with(b"..") {
+    if links > 0 && name.as_encoded_bytes().starts_with(b"..") {
         return;
     }
     found(folder);
