@@ -112,7 +112,7 @@ impl From<GapArg> for RevocationGap {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum ExpiredPeersArg {
-    /// It is asked to end, and its calls may finish.
+    /// It gets no further call and is asked to end; the calls that run may finish.
     #[default]
     Drain,
     /// It goes on.
