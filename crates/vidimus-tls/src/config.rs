@@ -29,7 +29,7 @@ pub use protocols::{Protocol, Protocols};
 
 use crate::clock::{Clock, HandshakeClock};
 use crate::material::Material;
-use crate::verify::{HandshakeSlot, PinnedClientVerifier, PinnedConnection, RootClientVerifier};
+use crate::verify::{PinnedClientVerifier, PinnedConnection, RootClientVerifier};
 
 /// The crypto provider of this crate: aws-lc-rs with its post-quantum hybrid first, and with the feature `fips` only what
 /// its validated module covers. It is passed to rustls explicitly; the process-wide default is never touched.
@@ -47,16 +47,8 @@ pub enum ClientAuth {
     Pinned(PinnedClientVerifier),
 }
 
-/// The configuration of one server connection, and where its peer's identity will be found.
-#[derive(Clone, Debug)]
-pub(crate) struct ServerHandshake {
-    /// For the acceptor.
-    pub(crate) config: Arc<ServerConfig>,
-    /// Filled by the verifier during the handshake.
-    pub(crate) slot: Arc<HandshakeSlot>,
-}
-
-/// Makes the configuration for one connection to accept, from the material of this moment.
+/// Makes the configuration for connections to accept with this material. Its verifier leaves the peer's chain in the
+/// [`HandshakeSlot`](crate::verify::HandshakeSlot) of the handshake that is going on.
 ///
 /// # Errors
 ///
@@ -66,17 +58,12 @@ pub(crate) fn server_config(
     clients: &ClientAuth,
     protocols: Protocols,
     clock: &Clock,
-) -> Result<ServerHandshake, Error> {
-    let slot = Arc::new(HandshakeSlot::default());
+) -> Result<ServerConfig, Error> {
     let verifier: Arc<dyn ClientCertVerifier> = match clients {
         ClientAuth::Roots => Arc::new(RootClientVerifier {
             trust: Arc::clone(material.trust()),
-            slot: Arc::clone(&slot),
         }),
-        ClientAuth::Pinned(pins) => Arc::new(PinnedConnection {
-            pins: pins.clone(),
-            slot: Arc::clone(&slot),
-        }),
+        ClientAuth::Pinned(pins) => Arc::new(PinnedConnection(pins.clone())),
     };
     let certified = Arc::clone(material.identity().certified());
     let mut config = ServerConfig::builder_with_details(
@@ -91,10 +78,7 @@ pub(crate) fn server_config(
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.max_early_data_size = 0;
     config.send_half_rtt_data = false;
-    Ok(ServerHandshake {
-        config: Arc::new(config),
-        slot,
-    })
+    Ok(config)
 }
 
 /// Checks that the peer holds the key of the certificate it shows (RFC 8446 §4.4.3).

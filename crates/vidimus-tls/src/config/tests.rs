@@ -33,7 +33,7 @@ fn nothing_is_kept_for_another_connection() {
     let clock = Clock::system();
     let server = material(Usage::Server);
     let made = server_config(&server, &ClientAuth::Roots, Protocols::H2, &clock);
-    let config = made.expect("a configuration").config;
+    let config = made.expect("a configuration");
     assert_eq!(config.send_tls13_tickets, 0);
     assert_eq!(config.max_early_data_size, 0);
     assert!(!config.send_half_rtt_data);
@@ -63,5 +63,5 @@ fn the_fips_module_is_all_that_is_used() {
     assert!(provider().fips());
     let server = material(Usage::Server);
     let made = server_config(&server, &ClientAuth::Roots, Protocols::H2, &Clock::system());
-    assert!(made.expect("a configuration").config.fips());
+    assert!(made.expect("a configuration").fips());
 }

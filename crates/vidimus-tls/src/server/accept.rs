@@ -103,12 +103,12 @@ async fn accept_all<S: Serve>(
 fn share(server: &Arc<Inner>) -> Shared {
     let limits = &server.limits;
     let handshaker = match &server.security {
-        Security::Mutual { material, clients } => Some(Handshaker {
-            material: material.clone(),
-            clients: clients.clone(),
-            protocols: server.protocols,
-            clock: server.clock.clone(),
-        }),
+        Security::Mutual { material, clients } => Some(Handshaker::new(
+            material.clone(),
+            clients.clone(),
+            server.protocols,
+            server.clock.clone(),
+        )),
         Security::Plaintext(_) | Security::Local(_) => None,
     };
     Shared {

@@ -3,6 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
+use rustls::ServerConfig;
 use rustls::server::Acceptor;
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Instant, timeout_at};
@@ -14,8 +16,8 @@ use super::pending::Waiter;
 use super::socket::Socket;
 use crate::clock::Clock;
 use crate::config::{self, ClientAuth, Protocol, Protocols};
-use crate::material::Trust;
-use crate::verify::VerifiedChain;
+use crate::material::{Material, Trust};
+use crate::verify::{HandshakeSlot, VerifiedChain};
 use crate::watch::MaterialWatch;
 
 /// A fatal `no_application_protocol` alert (120) as the record that stands before any encryption (RFC 8446 §5.1, §6).
@@ -28,6 +30,14 @@ pub(super) struct Handshaker {
     pub(super) clients: ClientAuth,
     pub(super) protocols: Protocols,
     pub(super) clock: Clock,
+    made: ArcSwapOption<Made>,
+}
+
+/// What all handshakes with one material share: making it costs more than a tenth of a handshake.
+#[derive(Debug)]
+struct Made {
+    material: Arc<Material>,
+    config: Arc<ServerConfig>,
 }
 
 /// A connection whose peer is known.
@@ -43,6 +53,21 @@ pub(super) struct Accepted {
 }
 
 impl Handshaker {
+    pub(super) fn new(
+        material: MaterialWatch,
+        clients: ClientAuth,
+        protocols: Protocols,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            material,
+            clients,
+            protocols,
+            clock,
+            made: ArcSwapOption::empty(),
+        }
+    }
+
     /// The handshake of a socket that has a place among the waiting ones until `deadline`.
     pub(super) async fn accept(
         &self,
@@ -87,19 +112,16 @@ impl Handshaker {
         }
 
         let material = self.material.current();
-        let made = config::server_config(&material, &self.clients, self.protocols, &self.clock);
-        let prepared = made.map_err(|error| Failure {
+        let config = self.config(&material).map_err(|error| Failure {
             cause: Cause::Configuration(error),
             socket: None,
         })?;
-        let stream = start
-            .into_stream(prepared.config)
-            .into_fallible()
-            .await
-            .map_err(|(error, socket)| Failure {
-                cause: Cause::of(error, prepared.slot.refusal()),
-                socket: Some(socket),
-            })?;
+        let slot = Arc::new(HandshakeSlot::default());
+        let handshake = slot.during(start.into_stream(config).into_fallible());
+        let stream = handshake.await.map_err(|(error, socket)| Failure {
+            cause: Cause::of(error, slot.refusal()),
+            socket: Some(socket),
+        })?;
         let refuse = |cause| Failure {
             cause,
             socket: None,
@@ -112,7 +134,7 @@ impl Handshaker {
             })
         })?;
         // A connection without a verified peer is never served, whatever rustls thinks of it.
-        let chain = prepared.slot.accepted().cloned();
+        let chain = slot.accepted().cloned();
         let chain = chain.ok_or_else(|| refuse(Cause::NoIdentity))?;
         Ok(Accepted {
             stream: Box::new(stream),
@@ -121,6 +143,21 @@ impl Handshaker {
             protocol,
             trust: Arc::clone(material.trust()),
         })
+    }
+
+    fn config(&self, material: &Arc<Material>) -> Result<Arc<ServerConfig>, rustls::Error> {
+        if let Some(made) = self.made.load().as_deref()
+            && Arc::ptr_eq(&made.material, material)
+        {
+            return Ok(Arc::clone(&made.config));
+        }
+        let config = config::server_config(material, &self.clients, self.protocols, &self.clock)?;
+        let config = Arc::new(config);
+        self.made.store(Some(Arc::new(Made {
+            material: Arc::clone(material),
+            config: Arc::clone(&config),
+        })));
+        Ok(config)
     }
 }
 

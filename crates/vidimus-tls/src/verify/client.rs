@@ -9,11 +9,10 @@ use rustls_pki_types::{CertificateDer, UnixTime};
 use super::{HandshakeSlot, Purpose, handshake_signatures, path_to_root};
 use crate::material::Trust;
 
-/// The verifier of one connection.
+/// The verifier of all connections of one material.
 #[derive(Debug)]
 pub(crate) struct RootClientVerifier {
     pub(crate) trust: Arc<Trust>,
-    pub(crate) slot: Arc<HandshakeSlot>,
 }
 
 impl ClientCertVerifier for RootClientVerifier {
@@ -28,7 +27,7 @@ impl ClientCertVerifier for RootClientVerifier {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let outcome = path_to_root(&self.trust, end_entity, intermediates, now, Purpose::Client);
-        self.slot.keep(outcome)?;
+        HandshakeSlot::keep_here(outcome)?;
         Ok(ClientCertVerified::assertion())
     }
 

@@ -40,12 +40,11 @@ pub fn judge(
     let (trust, now) = (Arc::clone(trust), since_epoch(now));
     let slot = Arc::new(HandshakeSlot::default());
     let told = match by {
-        Judge::Acceptor => RootClientVerifier {
-            trust,
-            slot: Arc::clone(&slot),
-        }
-        .verify_client_cert(end_entity, intermediates, now)
-        .map(drop),
+        Judge::Acceptor => slot
+            .within(|| {
+                RootClientVerifier { trust }.verify_client_cert(end_entity, intermediates, now)
+            })
+            .map(drop),
         Judge::Channel(name) => RootServerVerifier {
             trust,
             slot: Arc::clone(&slot),

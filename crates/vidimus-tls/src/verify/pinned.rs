@@ -24,12 +24,9 @@ pub struct PinnedClientVerifier {
     pins: Arc<ArcSwap<BTreeSet<Fingerprint>>>,
 }
 
-/// The verifier of one connection.
+/// The pins as rustls asks them.
 #[derive(Debug)]
-pub(crate) struct PinnedConnection {
-    pub(crate) pins: PinnedClientVerifier,
-    pub(crate) slot: Arc<HandshakeSlot>,
-}
+pub(crate) struct PinnedConnection(pub(crate) PinnedClientVerifier);
 
 impl PinnedClientVerifier {
     /// Accepts the certificates with these SHA-256 digests of their DER. An empty set accepts nobody.
@@ -118,9 +115,9 @@ impl ClientCertVerifier for PinnedConnection {
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
         let outcome = self
-            .pins
+            .0
             .verify(end_entity, intermediates, to_system_time(now));
-        self.slot.keep(outcome)?;
+        HandshakeSlot::keep_here(outcome)?;
         Ok(ClientCertVerified::assertion())
     }
 
