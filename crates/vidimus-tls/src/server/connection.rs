@@ -80,6 +80,7 @@ pub(super) async fn run<S: Serve>(shared: Arc<Shared>, arrival: Arrival, service
         address,
         generation: 0,
         chain: None,
+        policy: shared.server.policy.generation(),
         since: now,
     };
     match (&shared.handshaker, &shared.server.security) {
@@ -157,6 +158,7 @@ async fn serve_accepted<S: Serve>(
         address,
         generation: accepted.generation,
         chain: Some(accepted.chain),
+        policy: shared.server.policy.generation(),
         since: shared.server.clock.now(),
     };
     let tls = Some((accepted.trust, accepted.protocol));

@@ -64,6 +64,8 @@ pub(super) struct Entry {
     pub(super) remote: String,
     pub(super) address: Option<SocketAddr>,
     pub(super) generation: u64,
+    /// The policy in force when it was registered.
+    pub(super) policy: u64,
     pub(super) since: SystemTime,
     standing: Mutex<Standing>,
     pub(super) streams: AtomicUsize,
@@ -212,6 +214,7 @@ pub(super) struct NewConnection {
     pub(super) address: Option<SocketAddr>,
     pub(super) generation: u64,
     pub(super) chain: Option<VerifiedChain>,
+    pub(super) policy: u64,
     pub(super) since: SystemTime,
 }
 
@@ -242,6 +245,7 @@ impl Registry {
             remote: remote_text(new.address),
             address: new.address,
             generation: new.generation,
+            policy: new.policy,
             since: new.since,
             standing: Mutex::new(Standing {
                 chain: new.chain,

@@ -130,10 +130,14 @@ pub(super) fn report(server: &Inner, entry: &Entry, refusal: PolicyRefusal, path
     }
 }
 
-/// Applies a new policy to what is under way; connections that it ends do so at the deadline.
+/// Applies a new policy to what is under way; connections that it ends do so at the deadline. Those that came under this
+/// policy stay: their peers are told by the refusal of each call.
 pub(super) fn tighten(server: &Inner, deadline: Option<Instant>) {
+    let generation = server.policy.generation();
     for entry in server.registry.entries() {
-        apply(server, &entry, deadline);
+        if entry.policy < generation {
+            apply(server, &entry, deadline);
+        }
     }
 }
 
@@ -158,4 +162,46 @@ pub(super) fn apply(server: &Inner, entry: &Entry, deadline: Option<Instant>) {
         server.counters.withdrawn.add();
     }
     entry.recheck.notify_waiters();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+    use crate::identity::UnixPeer;
+    use crate::policy::{AllowList, PolicyWatch};
+    use crate::server::registry::{NewConnection, Registration};
+    use crate::server::{LocalPeers, Server};
+
+    fn connect(server: &Inner) -> Registration<'_> {
+        server.registry.register(NewConnection {
+            peer: PeerIdentity::Unix(UnixPeer {
+                uid: 2,
+                gid: 2,
+                pid: None,
+            }),
+            address: None,
+            generation: 0,
+            chain: None,
+            policy: server.policy.generation(),
+            since: SystemTime::UNIX_EPOCH,
+        })
+    }
+
+    /// V17. Whoever connects between a policy and the sweep for it hears from each call why not, and is not cut off.
+    #[test]
+    fn a_new_policy_ends_only_what_came_before_it() {
+        let list = |text| AllowList::parse(text).expect("a list");
+        let (policy, mut publisher) = PolicyWatch::from_memory(list("uid:1, uid:2"));
+        let security = Security::Local(LocalPeers::users([1, 2]));
+        let server = Server::builder(security).policy(policy).build();
+        let before = connect(&server.0);
+        publisher.replace(list("uid:1"));
+        let after = connect(&server.0);
+        tighten(&server.0, None);
+        assert!(before.entry().is_withdrawn());
+        assert!(!after.entry().is_withdrawn());
+        assert!(after.entry().verdict(&server.0).admitted().is_err());
+    }
 }
