@@ -32,6 +32,7 @@ mod connection;
 mod drive;
 mod ending;
 mod failure;
+mod gather;
 mod handshake;
 mod leash;
 mod limits;

@@ -1,7 +1,7 @@
 //! HTTP on one connection until it ends.
 
 use std::fmt::Display;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use tracing::Instrument as _;
 
 use super::connection::{Serve, Shared};
 use super::ending::{Ending, Step};
+use super::gather::{TurnEnd, gathering};
 use super::listening::Listening;
 use super::registry::Entry;
 use super::service::PeerService;
@@ -52,7 +53,8 @@ where
         IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let spoke = Arc::new(AtomicBool::new(false));
-        let io = TokioIo::new(Listening::new(io, Arc::clone(&spoke)));
+        let (io, turn_end) = gathering(Listening::new(io, Arc::clone(&spoke)));
+        let io = TokioIo::new(io);
         let limits = &shared.server.limits;
         let executor = CallExecutor(shared.calls.clone());
         let service = PeerService::new(self.0, Arc::clone(&shared.server), Arc::clone(entry));
@@ -64,6 +66,7 @@ where
             drive(
                 connection,
                 auto::Connection::graceful_shutdown,
+                &turn_end,
                 ending,
                 entry,
             )
@@ -73,6 +76,7 @@ where
             drive(
                 connection,
                 http2::Connection::graceful_shutdown,
+                &turn_end,
                 ending,
                 entry,
             )
@@ -145,23 +149,33 @@ where
     }
 }
 
-async fn drive<C, E>(
+async fn drive<C, E, IO>(
     connection: C,
     shut_down: fn(Pin<&mut C>),
+    turn_end: &TurnEnd<IO>,
     mut ending: Ending<'_>,
     entry: &Entry,
 ) where
     C: Future<Output = Result<(), E>>,
     E: Display,
+    IO: AsyncWrite + Unpin,
 {
     let mut connection = pin!(connection);
     loop {
+        let turn = poll_fn(|context| {
+            let polled = connection.as_mut().poll(context);
+            let polled = polled.map_err(|error| error.to_string());
+            match turn_end.flush(context) {
+                Err(error) if polled.is_pending() => Poll::Ready(Err(error.to_string())),
+                _ => polled,
+            }
+        });
         tokio::select! {
             // The connection first: the other is rare, and seldom urgent.
             biased;
-            ended = connection.as_mut() => {
+            ended = turn => {
                 if let Err(error) = ended {
-                    tracing::debug!(connection = %entry.id, remote = entry.remote, error = %error, "connection ended with an error");
+                    tracing::debug!(connection = %entry.id, remote = entry.remote, error, "connection ended with an error");
                 }
                 return;
             }
