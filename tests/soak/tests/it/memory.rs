@@ -1,17 +1,9 @@
-//! How much memory this process has, client and server together.
-//!
-//! What tells a leak is what the program holds. What the kernel counts also has what the allocator keeps for later, which
-//! grows with the largest overlap of old and new connections so far and says little about the program.
+//! How much memory this process has, client and server together, with the program's own allocator.
 
-use peak_alloc::PeakAlloc;
+use tikv_jemallocator::Jemalloc;
 
 #[global_allocator]
-static HEAP: PeakAlloc = PeakAlloc;
-
-/// What is allocated at present, in KiB.
-pub(crate) fn held() -> u64 {
-    (HEAP.current_usage() / 1024) as u64
-}
+static HEAP: Jemalloc = Jemalloc;
 
 /// Resident memory in KiB, as the kernel counts it.
 pub(crate) fn resident() -> u64 {

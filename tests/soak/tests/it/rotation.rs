@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use vidimus_testkit::wait_until_async;
 
 use crate::calls::Calls;
-use crate::memory::{held, mebibytes, resident};
+use crate::memory::{mebibytes, resident};
 use crate::service::Published;
 use crate::streams::{Streams, Tally};
 use crate::world::World;
@@ -67,9 +67,9 @@ struct Outcome {
     reopened: u64,
     refused: u64,
     lost: u64,
-    /// Memory held and resident, in KiB.
-    warm: (u64, u64),
-    end: (u64, u64),
+    /// Resident memory, in KiB.
+    warm: u64,
+    end: u64,
 }
 
 /// V10, V14. No unary call fails; streams end with `UNAVAILABLE` alone and miss no number; memory doesn't grow.
@@ -106,7 +106,7 @@ async fn rotations_lose_no_call_and_no_number() {
             "each stream ends in each rotation: {outcome:?}"
         );
         // The short form is over before anything could leak that shows beside what a moment holds by chance.
-        let grown = outcome.end.0 * 10 > outcome.warm.0 * 11;
+        let grown = outcome.end * 10 > outcome.warm * 11;
         assert!(
             !full || !grown,
             "memory grew by more than a tenth: {outcome:?}"
@@ -129,28 +129,27 @@ async fn soak(form: Form) -> Outcome {
         }
     });
     all_open(&mut streams).await;
-    let mut warm = (0, 0);
+    let mut warm = 0;
     for rotation in 1..=form.rotations {
         let start = Instant::now();
         world.rotate().await;
         all_open(&mut streams).await;
         if rotation == form.warm {
-            warm = (held(), resident());
+            warm = resident();
         }
         let reopened = Tally::of(&streams.tally.reopened);
         println!(
-            "{} x {}: rotation {rotation}/{} in {:.1} s: {} calls, {} failed, {reopened} streams opened again, {} held, {} resident",
+            "{} x {}: rotation {rotation}/{} in {:.1} s: {} calls, {} failed, {reopened} streams opened again, {} resident",
             form.connections,
             form.streams_each,
             form.rotations,
             start.elapsed().as_secs_f64(),
             calls.count(),
             calls.failures().len(),
-            mebibytes(held()),
             mebibytes(resident()),
         );
     }
-    let end = (held(), resident());
+    let end = resident();
     let (calls, failures) = calls.finish().await;
     beating.abort_all();
     while beating.join_next().await.is_some() {}
@@ -196,7 +195,7 @@ async fn all_open(streams: &mut Streams) {
 
 fn table(outcome: &Outcome) -> String {
     let form = &outcome.form;
-    let growth = outcome.end.0 * 1000 / outcome.warm.0.max(1);
+    let growth = outcome.end * 1000 / outcome.warm.max(1);
     [
         ("connections", form.connections.to_string()),
         (
@@ -213,22 +212,14 @@ fn table(outcome: &Outcome) -> String {
         ("numbers received", outcome.received.to_string()),
         ("numbers lost", outcome.lost.to_string()),
         (
-            &format!("memory held after {}", form.warm),
-            mebibytes(outcome.warm.0),
+            &format!("memory after {}", form.warm),
+            mebibytes(outcome.warm),
         ),
         (
-            &format!("memory held after {}", form.rotations),
-            mebibytes(outcome.end.0),
+            &format!("memory after {}", form.rotations),
+            mebibytes(outcome.end),
         ),
         ("ratio", format!("{}.{:03}", growth / 1000, growth % 1000)),
-        (
-            &format!("memory resident after {}", form.warm),
-            mebibytes(outcome.warm.1),
-        ),
-        (
-            &format!("memory resident after {}", form.rotations),
-            mebibytes(outcome.end.1),
-        ),
     ]
     .iter()
     .map(|(what, value)| format!("{what:<28}{value}\n"))
