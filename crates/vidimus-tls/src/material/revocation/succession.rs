@@ -63,7 +63,7 @@ impl Revocation {
             held.try_all(&known);
             held.note(left, present);
         }
-        let delivered = std::mem::take(&mut self.lists);
+        let delivered = latest_of_each_line(std::mem::take(&mut self.lists));
         for held in &delivered {
             self.take(held, previous);
         }
@@ -77,19 +77,10 @@ impl Revocation {
 
     /// Takes a list that was delivered, unless there is a later one of its line.
     fn take(&mut self, held: &Arc<Held>, previous: &Self) {
-        let line = Line::of(held);
-        let is_rival = |other: &&Arc<Held>| line.key.is_some() && Line::of(other) == line;
-        // Two of one line in one delivery: the later.
-        if let Some(rival) = self.lists.iter_mut().find(|other| is_rival(&&**other)) {
-            if is_older(rival.list(), held.list()) {
-                *rival = Arc::clone(held);
-            }
-            return;
-        }
         let chosen = match previous.lists.iter().find(|other| is_same(other, held)) {
             // What is known of signatures stays with it.
             Some(same) => same,
-            None => match previous.lists.iter().find(is_rival) {
+            None => match previous.lists.iter().find(|other| is_rival(other, held)) {
                 Some(later) if is_older(held.list(), later.list()) => {
                     self.rejected.push(rejected(held.list(), later.list()));
                     later
@@ -112,7 +103,7 @@ impl Revocation {
         let is_there = self
             .lists
             .iter()
-            .any(|kept| is_same(kept, held) || (line.key.is_some() && Line::of(kept) == line));
+            .any(|kept| is_same(kept, held) || is_rival(kept, held));
         let from_before = of_its_name(&self.lists).saturating_sub(of_its_name(delivered));
         if is_there || (line.key.is_none() && from_before >= MAX_UNVERIFIED) {
             return;
@@ -133,6 +124,25 @@ impl Revocation {
         }
         self.lists.push(Arc::clone(held));
     }
+}
+
+/// What one delivery comes to. Somebody who adds the new list to a file and leaves the old ones has gone back nowhere.
+fn latest_of_each_line(delivered: Vec<Arc<Held>>) -> Vec<Arc<Held>> {
+    let mut latest: Vec<Arc<Held>> = Vec::with_capacity(delivered.len());
+    for held in delivered {
+        match latest.iter_mut().find(|other| is_rival(other, &held)) {
+            Some(rival) if is_older(rival.list(), held.list()) => *rival = held,
+            Some(_) => {}
+            None => latest.push(held),
+        }
+    }
+    latest
+}
+
+/// Whether both are known to be of one line.
+fn is_rival(one: &Held, other: &Held) -> bool {
+    let line = Line::of(one);
+    line.key.is_some() && line == Line::of(other)
 }
 
 fn is_same(one: &Held, other: &Held) -> bool {

@@ -158,6 +158,37 @@ async fn a_list_that_goes_back_in_time_is_reported() {
     tokio::join!(driver.run(stop.clone()), change);
 }
 
+/// V18. Whoever adds the new list to the file and leaves the old ones there has gone back nowhere, whatever their order.
+#[test]
+fn old_lists_beside_the_new_one_are_no_fault() {
+    let pki = Pki::new("Example");
+    let list = |number| pki.issuing.revocation_list(number).pem();
+    let given = |numbers: &[u64]| {
+        let text: String = numbers.iter().map(|number| list(*number)).collect();
+        let chain = chain_of(&pki.issuing);
+        let trust = roots(&[&pki.root]).with_revocation(text.as_bytes(), LEAF, &chain, now());
+        trust.expect("good lists")
+    };
+    // Those delivered after number 7, which is in use then, and whether anything is wrong about it.
+    let cases: [(&[u64], &str, bool); 5] = [
+        (&[5, 7, 8], "8", false),
+        (&[8, 7, 5], "8", false),
+        (&[5, 8], "8", false),
+        (&[5, 7], "7", false),
+        (&[5, 6], "7", true),
+    ];
+    for (numbers, expected, is_wrong) in cases {
+        let (watch, mut publisher) = in_memory(&pki.issuing, given(&[7]));
+        publisher.replace_trust(given(numbers), &Clock::system());
+        let status = watch.status();
+        let in_use = status.revocation_lists.iter().map(|list| &list.number);
+        let in_use: Vec<Option<&str>> = in_use.map(Option::as_deref).collect();
+        assert_eq!(in_use, [Some(expected)], "{numbers:?}");
+        assert_eq!(status.last_error().is_some(), is_wrong, "{numbers:?}");
+        assert_eq!(status.failures, u64::from(is_wrong), "{numbers:?}");
+    }
+}
+
 /// V10, V18. What is odd about the roots is said once, whatever is wrong with the lists beside them.
 #[tokio::test]
 async fn an_expired_root_is_said_once_while_a_list_is_bad() {
