@@ -120,6 +120,8 @@ pub(super) fn judge(
             stand(server, entry, material, anew, deadline);
             true
         }
+        // Newer material than this vouches for the peer; whether that still does is for the next sweep to find.
+        Err(_) if entry.standing().generation > material.generation() => true,
         Err(refusal) => {
             tracing::warn!(
                 audit = true,
@@ -134,5 +136,64 @@ pub(super) fn judge(
             server.counters.withdrawn.add();
             false
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rustls_pki_types::CertificateDer;
+    use vidimus_testkit::Pki;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::identity::PeerIdentity;
+    use crate::material::{Identity, Trust, Usage};
+    use crate::server::registry::NewConnection;
+    use crate::server::{Security, Server};
+    use crate::verify::{Judge, judge as verify};
+    use crate::watch::MaterialWatch;
+
+    /// V14. Who connects under a root that was added while the change before it is still being swept for is not cut off:
+    /// that sweep doesn't know the root.
+    #[test]
+    fn a_sweep_ends_only_what_no_newer_trust_vouches_for() {
+        let (server, added) = (Pki::new("Server"), Pki::new("Added"));
+        let now = Clock::system().now();
+        let roots = |pem: String| Arc::new(Trust::from_pem(pem.as_bytes(), now).expect("roots"));
+        let (without, with) = (
+            roots(server.root.pem()),
+            roots(server.root.pem() + &added.root.pem()),
+        );
+        let own = server.leaf("server").dns("server.test").server().issue();
+        let (chain, key) = (own.chain_pem(), own.key_pem());
+        let own = Identity::from_pem(chain.as_bytes(), key.as_bytes(), Usage::Server, now);
+        let own = Arc::new(own.expect("an identity"));
+        let swept = Material::new(2, Arc::clone(&own), without);
+        let current = Material::new(3, own, Arc::clone(&with));
+        let watch = MaterialWatch::fixed(current);
+        let server = Server::builder(Security::mutual(watch)).build();
+
+        let leaf = added.leaf("client").dns("client.test").client().issue();
+        let presented = vidimus_x509::pem::certificates(leaf.chain_pem().as_bytes());
+        let presented = presented.expect("certificates").into_iter();
+        let presented: Vec<_> = presented.map(CertificateDer::from).collect();
+        let chain = verify(Judge::Acceptor, &with, &presented, now).expect("a chain");
+        let connect = |generation| {
+            server.0.registry.register(NewConnection {
+                peer: PeerIdentity::Certificate(Arc::clone(chain.identity())),
+                address: None,
+                generation,
+                chain: Some(chain.clone()),
+                policy: server.policy().generation(),
+                since: now,
+            })
+        };
+        let (before, after) = (connect(1), connect(3));
+        sweep(&server.0, &swept, None);
+        assert!(before.entry().is_withdrawn());
+        assert!(!after.entry().is_withdrawn());
+        assert_eq!(server.stats().withdrawn, 1);
     }
 }
