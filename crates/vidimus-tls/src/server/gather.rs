@@ -5,30 +5,37 @@
 //! on a busy connection is more than the call itself. So a flush by the protocol waits for the end of the turn, when
 //! whoever drives the connection flushes it.
 
+use std::future::{Future as _, poll_fn};
 use std::io::{self, IoSlice};
 use std::mem;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::unconstrained;
 
 /// How much is gathered: the plaintext of one TLS record at most (RFC 8446 §5.1).
 const MAX_GATHERED: usize = 16 * 1024;
 /// What an idle connection may keep for its next turn.
 const MAX_KEPT: usize = 1024;
+/// How long something is kept while a turn goes on.
+const MAX_DELAY: Duration = Duration::from_millis(1);
 
 /// The stream for the protocol, and what ends its turns.
 pub(super) fn gathering<IO>(io: IO) -> (Gathering<IO>, TurnEnd<IO>) {
     let shared = Arc::new(Mutex::new(Shared {
         io,
         gathered: Vec::new(),
+        since: None,
         unflushed: false,
+        behind: false,
     }));
     (Gathering(Arc::clone(&shared)), TurnEnd(shared))
 }
 
-/// A stream that takes its flushes as done.
+/// A stream that takes its flushes as done, as long as the peer takes what it is sent.
 #[derive(Debug)]
 pub(super) struct Gathering<IO>(Arc<Mutex<Shared<IO>>>);
 
@@ -40,8 +47,12 @@ pub(super) struct TurnEnd<IO>(Arc<Mutex<Shared<IO>>>);
 struct Shared<IO> {
     io: IO,
     gathered: Vec<u8>,
+    /// Since when there is something.
+    since: Option<Instant>,
     /// Whether the stream has been given something since it was flushed.
     unflushed: bool,
+    /// Whether the peer didn't take all of the last turn. A flush waits for it then, as the protocol's time-outs expect.
+    behind: bool,
 }
 
 fn lock<IO>(shared: &Mutex<Shared<IO>>) -> MutexGuard<'_, Shared<IO>> {
@@ -55,10 +66,14 @@ impl<IO: AsyncWrite + Unpin> TurnEnd<IO> {
     ///
     /// The stream's: it takes nothing any more.
     pub(super) fn flush(&self, context: &mut Context<'_>) -> io::Result<()> {
-        let mut shared = lock(&self.0);
-        match shared.poll_flush(context) {
+        let flushing = poll_fn(|context| lock(&self.0).poll_flush(context));
+        // A turn may have used up the budget of its task, which would put this off from turn to turn.
+        match pin!(unconstrained(flushing)).poll(context) {
             Poll::Ready(flushed) => flushed,
-            Poll::Pending => Ok(()),
+            Poll::Pending => {
+                lock(&self.0).behind = true;
+                Ok(())
+            }
         }
     }
 }
@@ -70,6 +85,7 @@ impl<IO: AsyncWrite + Unpin> Shared<IO> {
             ready!(Pin::new(&mut self.io).poll_flush(context))?;
             self.unflushed = false;
         }
+        self.behind = false;
         Poll::Ready(Ok(()))
     }
 
@@ -89,8 +105,11 @@ impl<IO: AsyncWrite + Unpin> Shared<IO> {
             }
         };
         self.gathered.drain(..written.min(self.gathered.len()));
-        if self.gathered.is_empty() && self.gathered.capacity() > MAX_KEPT {
-            mem::take(&mut self.gathered);
+        if self.gathered.is_empty() {
+            self.since = None;
+            if self.gathered.capacity() > MAX_KEPT {
+                mem::take(&mut self.gathered);
+            }
         }
         outcome
     }
@@ -129,6 +148,7 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for Gathering<IO> {
             shared.unflushed = true;
             return Pin::new(&mut shared.io).poll_write_vectored(context, bufs);
         }
+        shared.since.get_or_insert_with(Instant::now);
         for buf in bufs {
             shared.gathered.extend_from_slice(buf);
         }
@@ -139,23 +159,29 @@ impl<IO: AsyncWrite + Unpin> AsyncWrite for Gathering<IO> {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shared = &mut *lock(&self.0);
+        let waits = shared
+            .since
+            .is_some_and(|since| since.elapsed() > MAX_DELAY);
+        if shared.behind || waits {
+            return shared.poll_flush(context);
+        }
         Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let shared = &mut *lock(&self.0);
         ready!(shared.poll_write_gathered(context))?;
+        ready!(Pin::new(&mut shared.io).poll_shutdown(context))?;
         // A stream flushes itself when it is shut down.
         shared.unflushed = false;
-        Pin::new(&mut shared.io).poll_shutdown(context)
+        Poll::Ready(Ok(()))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::future::poll_fn;
-
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
     use super::*;
@@ -234,5 +260,48 @@ mod tests {
         drop(theirs);
         let ended = poll_fn(|context| Poll::Ready(turn_end.flush(context))).await;
         assert!(ended.is_err());
+    }
+
+    /// V18. What a slow peer didn't take leaves once it reads, by being woken alone; a flush waits as long.
+    #[tokio::test]
+    async fn what_a_peer_did_not_take_leaves_once_it_reads() {
+        let (ours, mut theirs) = duplex(1000);
+        let (mut stream, turn_end) = gathering(ours);
+        stream.write_all(&[7; 5000]).await.expect("room");
+        stream.flush().await.expect("taken as done");
+        end_turn(&turn_end).await;
+        let mut flushing = pin!(stream.flush());
+        let flushed = poll_fn(|context| Poll::Ready(flushing.as_mut().poll(context))).await;
+        assert!(flushed.is_pending(), "the peer hasn't read");
+        let ending = poll_fn(|context| {
+            let ended = turn_end.flush(context);
+            assert!(ended.is_ok(), "the peer is there");
+            if lock(&turn_end.0).behind {
+                Poll::Pending
+            } else {
+                Poll::Ready(())
+            }
+        });
+        let mut got = [0; 5000];
+        let (count, ()) = tokio::join!(theirs.read_exact(&mut got), ending);
+        assert_eq!(count.expect("everything"), 5000);
+        flushing.await.expect("done");
+    }
+
+    /// T19. A turn that goes on keeps nothing for longer than a moment.
+    #[tokio::test]
+    async fn a_long_turn_flushes_as_it_goes() {
+        let (ours, mut theirs) = duplex(1000);
+        let (mut stream, _turn_end) = gathering(ours);
+        stream.write_all(b"ready").await.expect("room");
+        let began = Instant::now();
+        // The turn works: its time passes without anybody waiting.
+        while began.elapsed() <= MAX_DELAY {
+            std::hint::spin_loop();
+        }
+        stream.flush().await.expect("no fault");
+        let mut got = [0; 5];
+        theirs.read_exact(&mut got).await.expect("it has left");
+        assert_eq!(&got, b"ready");
     }
 }
