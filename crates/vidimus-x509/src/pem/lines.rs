@@ -27,6 +27,8 @@ const KNOWN: [&str; 20] = [
     "X509 CRL",
 ];
 
+const OPENING: &[u8] = b"-----BEGIN ";
+
 /// One block, its content still text.
 #[derive(Debug)]
 pub(super) struct Block<'a> {
@@ -95,7 +97,7 @@ fn classify(line: &[u8]) -> Line<'_> {
         let clean = !label.is_empty() && !label.contains('-') && label.trim() == label;
         clean.then_some(label)
     };
-    if let Some(label) = label(b"-----BEGIN ") {
+    if let Some(label) = label(OPENING) {
         Line::Begin(label)
     } else if let Some(label) = label(b"-----END ") {
         Line::End(label)
@@ -107,9 +109,13 @@ fn classify(line: &[u8]) -> Line<'_> {
 }
 
 /// Dashes (also those a word processor makes of them) at either end, and inside what a boundary
-/// would say. A heading between dashes is text like any other.
+/// would say; and the opening of one after something else, as where a block is one line of JSON. A heading between dashes
+/// is text like any other.
 fn resembles_a_boundary(line: &[u8]) -> bool {
     const JUDGED: usize = 256;
+    if line.windows(OPENING.len()).any(|part| part == OPENING) {
+        return true;
+    }
     let dash = |c: char| matches!(c, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}');
     // What opens a longer line says enough, such as a whole block that has lost its line ends, and the rest must not cost
     // time.

@@ -74,14 +74,17 @@ fn a_certificate_on_one_line_is_named_however_long_it_is() {
         format!("{begin}{content}{end}"),
         format!("{begin}\\n{content}\\n{end}\\n"),
     ] {
-        for before in ["", "  ", "\u{feff}", "\"", "'"] {
+        let field = "\"ca.crt\": \"";
+        let far_along = format!("{{\"kind\": \"{}\", {field}", "x".repeat(300));
+        let cut_out = [field, far_along.as_str(), "ca.crt: '", "cert="];
+        for before in ["", "  ", "\u{feff}", "\"", "'"].iter().chain(&cut_out) {
             let text = format!("{CERT_A}{before}{one_line}\n{CERT_B}");
             let refused = bundle(&text);
             assert_eq!(refused, Err(PemError::Boundary { line: 4 }), "{before:?}");
         }
     }
     // Other long lines are text like any other.
-    let text = format!("{CERT_A}subject: {content}\n---- {content}\n{CERT_B}");
+    let text = format!("{CERT_A}subject: {content}\n---- {content}\nBEGIN {content}\n{CERT_B}");
     assert_eq!(bundle(&text), Ok(vec![A.to_vec(), B.to_vec()]));
 }
 
