@@ -3,20 +3,58 @@
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
+use tokio::time::Instant;
+
+use super::deadline::after;
+
 /// Grows by this factor in percent with every failure, as gRPC's own clients do.
 const GROWTH_PERCENT: u32 = 160;
 /// A wait is shortened by up to this part of it in percent.
 const JITTER_PERCENT: u32 = 20;
 
+/// When to try again what may have failed.
 #[derive(Clone, Debug)]
-pub(super) struct Backoff {
+pub(super) struct Retry {
+    at: Instant,
+    backoff: Backoff,
+}
+
+impl Retry {
+    pub(super) fn new((initial, max): (Duration, Duration)) -> Self {
+        Self {
+            at: Instant::now(),
+            backoff: Backoff::new(initial, max),
+        }
+    }
+
+    /// No attempt before this.
+    pub(super) fn at(&self) -> Instant {
+        self.at
+    }
+
+    /// An attempt has failed: the wait before the next one.
+    pub(super) fn failed(&mut self) -> Duration {
+        let wait = self.backoff.after_failure();
+        self.at = after(wait);
+        wait
+    }
+
+    /// The next attempt may be made now.
+    pub(super) fn reset(&mut self) {
+        self.at = Instant::now();
+        self.backoff.reset();
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Backoff {
     initial: Duration,
     max: Duration,
     next: Duration,
 }
 
 impl Backoff {
-    pub(super) fn new(initial: Duration, max: Duration) -> Self {
+    fn new(initial: Duration, max: Duration) -> Self {
         let max = max.max(initial);
         Self {
             initial,
@@ -26,14 +64,14 @@ impl Backoff {
     }
 
     /// The wait after one more failure.
-    pub(super) fn after_failure(&mut self) -> Duration {
+    fn after_failure(&mut self) -> Duration {
         let wait = self.next;
         self.next = percent(wait, GROWTH_PERCENT).min(self.max);
         let jitter = random_up_to(percent(wait, JITTER_PERCENT));
         wait.saturating_sub(jitter)
     }
 
-    pub(super) fn reset(&mut self) {
+    fn reset(&mut self) {
         self.next = self.initial;
     }
 }

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep_until};
 use tracing::Instrument as _;
 
-use super::backoff::{Backoff, random_up_to};
+use super::backoff::{Retry, random_up_to};
 use super::builder::Protection;
 use super::connect::{self, ConnectError, Connected};
 use super::connection::Connection;
@@ -31,7 +31,6 @@ pub(super) async fn run(shared: Arc<Shared>) {
         Protection::Tls { watch, .. } => Some(Newest::new(watch.subscribe())),
     };
     shared.set_phase(Phase::Idle);
-    let (initial, max) = shared.config.backoff;
     let mut surplus = interval(shared.config.surplus_idle);
     surplus.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let state = Arc::clone(&shared);
@@ -41,10 +40,9 @@ pub(super) async fn run(shared: Arc<Shared>) {
         renewals: shared.renewals(),
         drivers: JoinSet::new(),
         demanded: false,
-        retry_at: Instant::now(),
-        spare_at: Instant::now(),
+        first: Retry::new(shared.config.backoff),
+        spare: Retry::new(shared.config.backoff),
         rotate_at: None,
-        backoff: Backoff::new(initial, max),
         surplus,
         last_id: 0,
         shared,
@@ -67,14 +65,13 @@ struct Manager {
     drivers: JoinSet<u64>,
     /// A call waits for a first connection.
     demanded: bool,
-    /// No attempt before this while there is no connection.
-    retry_at: Instant,
-    /// No attempt for one more before this while there is one. Apart, since its failure says nothing about what comes when
-    /// the last connection has ended: calls would wait for minutes that could be served.
-    spare_at: Instant,
+    /// When to try again while there is no connection.
+    first: Retry,
+    /// When to try again for one more while there is one. Apart, since its failures say nothing about what comes when the
+    /// last connection has ended: calls would wait for minutes that could be served.
+    spare: Retry,
     /// When to open a connection with newer material.
     rotate_at: Option<Instant>,
-    backoff: Backoff,
     /// When to look whether all connections are needed.
     surplus: Interval,
     last_id: u64,
@@ -119,7 +116,7 @@ impl Manager {
         // What comes next has new material, so it makes room for whoever waits.
         let room = usable.len() < self.shared.config.max_connections || stale;
         if awaited && room {
-            return Self::attempt(now, self.spare_at);
+            return Self::attempt(now, self.spare.at());
         }
         if !stale {
             self.rotate_at = None;
@@ -138,8 +135,8 @@ impl Manager {
 
     /// What to do while there is no connection.
     fn first_connection(&self, now: Instant) -> Task {
-        if now < self.retry_at || self.demanded {
-            return Self::attempt(now, self.retry_at);
+        if now < self.first.at() || self.demanded {
+            return Self::attempt(now, self.first.at());
         }
         if let Phase::Failing(_) | Phase::Ready = self.shared.phase() {
             // Wakes the calls that wait through failures, so that they ask again.
@@ -173,9 +170,8 @@ impl Manager {
         if newest <= self.attempted {
             return;
         }
-        self.backoff.reset();
-        self.retry_at = Instant::now();
-        self.spare_at = self.retry_at;
+        self.first.reset();
+        self.spare.reset();
         self.rotate_at = None;
     }
 
@@ -292,7 +288,8 @@ impl Manager {
         };
         self.drivers.spawn(driving.instrument(span));
         Counting::add(&self.shared.counting.connects);
-        self.backoff.reset();
+        self.first.reset();
+        self.spare.reset();
         self.demanded = false;
         self.rotate_at = None;
         let through = self.renewals.borrow().through;
@@ -306,8 +303,13 @@ impl Manager {
     }
 
     fn failed(&mut self, error: ConnectError) {
-        let wait = self.backoff.after_failure();
-        let again = after(wait);
+        let goes_on = self.shared.pool.newest().is_some();
+        let retry = if goes_on {
+            &mut self.spare
+        } else {
+            &mut self.first
+        };
+        let wait = retry.failed();
         let reason = failure::chain(&error);
         tracing::warn!(
             target = %self.shared.config.target,
@@ -322,12 +324,10 @@ impl Manager {
         });
         self.shared.counting.connect_failed(reason);
         let error = Arc::new(error);
-        if self.shared.pool.newest().is_some() {
+        if goes_on {
             // The connections before go on serving.
-            self.spare_at = again;
-            self.rotate_at = Some(again);
+            self.rotate_at = Some(self.spare.at());
         } else {
-            self.retry_at = again;
             self.demanded = false;
             self.shared.set_phase(Phase::Failing(Arc::clone(&error)));
         }

@@ -7,6 +7,7 @@ mod deadline;
 mod drain;
 mod events;
 mod frames;
+mod renewal;
 mod resend;
 mod rotation;
 mod runtime;

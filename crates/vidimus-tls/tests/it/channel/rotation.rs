@@ -47,7 +47,7 @@ pub(super) fn present(publisher: &mut MaterialPublisher, leaf: &Credential) {
 }
 
 /// The generations of the live connections, the current one's first.
-fn generations(channel: &Channel) -> Vec<u64> {
+pub(super) fn generations(channel: &Channel) -> Vec<u64> {
     let mut connections = channel.status().connections;
     connections.sort_by_key(|connection| !connection.current);
     connections
@@ -56,7 +56,7 @@ fn generations(channel: &Channel) -> Vec<u64> {
         .collect()
 }
 
-async fn until_failures(channel: &Channel, expected: u64) {
+pub(super) async fn until_failures(channel: &Channel, expected: u64) {
     wait_until_async(DEADLINE, || async {
         let failures = channel.status().counters.connect_failures;
         if failures >= expected {
@@ -68,7 +68,7 @@ async fn until_failures(channel: &Channel, expected: u64) {
     .await;
 }
 
-async fn until_generations(channel: &Channel, expected: &[u64]) {
+pub(super) async fn until_generations(channel: &Channel, expected: &[u64]) {
     wait_until_async(DEADLINE, || async {
         let found = generations(channel);
         if found == expected {
