@@ -37,15 +37,16 @@
 //!
 //! **What is sent again.** Only what the server says it never processed: a request that was not written yet, one whose
 //! stream is above the last one named by a GOAWAY (RFC 9113 §6.8), one answered with `REFUSED_STREAM` (§8.7). At most
-//! twice, within the call's deadline, and only while no answer has begun. Where a call is refused
-//! twice, its connection is left; one refused stream alone, as of a server that sheds load, opens no other. A request of one message is kept for that (up to
-//! [`ChannelBuilder::resend_limit`]); a stream of messages is sent again only if none of it was written.
+//! twice, within the call's deadline, and only while no answer has begun. A connection that refuses a call twice is
+//! left, if it is older than the shortest wait of [`ChannelBuilder::backoff`]; one refused stream alone, as of a server
+//! that sheds load, opens no other. A request of one message is kept for that (up to [`ChannelBuilder::resend_limit`]);
+//! a stream of messages is sent again only if none of it was written.
 //!
-//! **Background work.** [`Runtime::channel`](crate::runtime::Runtime::channel) has it done by the runtime that follows the
-//! material, and ends the channel with that: calls wait for [`Runtime::run`](crate::runtime::Runtime::run) to begin no longer
-//! than they would for a connection. [`ChannelBuilder::build`] has a task of tokio's do it instead. Either way there is one
-//! task for each connection; all of it belongs to the channel and is over when its last clone and its last running call
-//! are dropped. [`Channel::close`] ends it in good order.
+//! **Background work.** [`Runtime::channel`](crate::runtime::Runtime::channel) has it done by the runtime that follows
+//! the material, and ends the channel with that: calls wait for [`Runtime::run`](crate::runtime::Runtime::run) to begin
+//! no longer than the connect timeout. [`ChannelBuilder::build`] has a task of tokio's do it instead. Either way there
+//! is one task for each connection; all of it belongs to the channel and is over when its last clone and its last
+//! running call are dropped. [`Channel::close`] ends it in good order.
 //!
 //! No HTTP/2 pings are sent (grpc-go closes connections that ping often): dead peers are found by TCP keepalive and
 //! `TCP_USER_TIMEOUT`.

@@ -99,12 +99,14 @@ async fn attempts(
         match fate {
             Fate::Ended => core.retire(connection),
             Fate::Refused => {
-                refused_by.push(connection.id());
-                // A server that sheds load refuses now and then, and a new handshake would only be more load. Where the
-                // same call is refused again, its last attempt goes to a connection that has not refused it.
-                if refused_by.len() > 1 {
-                    refused_by.iter().for_each(|id| core.retire_id(*id));
+                // A server that sheds load refuses now and then, and a new handshake would only be more load: a
+                // connection is left if it refuses the same call again, and not as soon as it was opened, whatever the
+                // server does.
+                let again = refused_by.contains(&connection.id());
+                if again && connection.age() >= core.config().backoff.0 {
+                    core.retire(connection);
                 }
+                refused_by.push(connection.id());
             }
             Fate::Unknown => {}
         }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use hyper::client::conn::http2::SendRequest;
 use serde::Serialize;
@@ -101,6 +101,8 @@ pub(super) struct Connection {
     wire: Arc<WireState>,
     peer: Peer,
     since: SystemTime,
+    /// The same by the clock that timers go by.
+    opened: Instant,
     slots: Arc<Slots>,
     retired: AtomicBool,
     withdrawn: AtomicBool,
@@ -132,6 +134,7 @@ impl Connection {
             chain: Mutex::new(peer.chain.clone()),
             peer,
             since,
+            opened: Instant::now(),
             slots,
             retired: AtomicBool::new(false),
             withdrawn: AtomicBool::new(false),
@@ -152,6 +155,11 @@ impl Connection {
 
     pub(super) fn generation(&self) -> Option<u64> {
         self.peer.generation
+    }
+
+    /// How long ago the server accepted it.
+    pub(super) fn age(&self) -> Duration {
+        self.opened.elapsed()
     }
 
     pub(super) fn wire(&self) -> &WireState {

@@ -153,13 +153,6 @@ impl Core {
         self.shared.pool.retire(connection);
     }
 
-    /// The same by its id.
-    pub(super) fn retire_id(&self, id: u64) {
-        if let Some(connection) = self.shared.pool.find(id) {
-            self.retire(&connection);
-        }
-    }
-
     /// A connection that the server has accepted, with a slot taken on it, waiting for one if need be. One of those `after`
     /// only if no other has a slot.
     pub(super) async fn take(&self, after: &[u64]) -> Result<Arc<Connection>, Arc<ConnectError>> {

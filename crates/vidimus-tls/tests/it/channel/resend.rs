@@ -83,12 +83,16 @@ impl Scripted {
         }
     }
 
+    /// A channel to which no connection is too young to be left for what it refuses.
     fn channel(&self) -> Channel {
-        build(Channel::builder(
-            &self.address.to_string(),
-            SERVER,
-            ClientTls::Plaintext,
-        ))
+        self.channel_that_waits(Duration::ZERO)
+    }
+
+    /// A channel that waits so long after a failed attempt.
+    fn channel_that_waits(&self, backoff: Duration) -> Channel {
+        let target = self.address.to_string();
+        let builder = Channel::builder(&target, SERVER, ClientTls::Plaintext);
+        build(builder.backoff(backoff, backoff))
     }
 
     /// The connection of each request, in order.
@@ -322,11 +326,33 @@ async fn refused_streams_alone_open_no_connection() {
     assert_eq!((counters.connects, counters.resends), (1, 5));
 }
 
-/// Where there are several connections, a refused call goes to another one, and where that refuses it too, to a new one.
+/// Nor does a server that refuses everything cost a handshake for every call: the connection that was opened for the last
+/// attempt serves the next call, and none is left that was opened just now.
+#[tokio::test]
+async fn a_server_that_refuses_everything_costs_no_handshake_a_call() {
+    let refusal = Act::Reset(Reason::REFUSED_STREAM);
+    let server = Scripted::start(&[refusal; 3]).await;
+    let channel = server.channel();
+    unary(&channel).await.expect_err("refused three times");
+    unary(&channel).await.expect("a call");
+    assert_eq!(server.seen(), [1, 1, 2, 2]);
+    assert_eq!(channel.status().counters.connects, 2);
+
+    let server = Scripted::start(&[refusal; 9]).await;
+    let channel = server.channel_that_waits(Duration::from_secs(120));
+    for _ in 0..3 {
+        unary(&channel).await.expect_err("refused three times");
+    }
+    unary(&channel).await.expect("a call");
+    assert_eq!(server.seen(), [1; 10]);
+    assert_eq!(channel.status().counters.connects, 1);
+}
+
+/// Where there are several connections, a refused call goes to another one. Two that refuse it once each are both kept.
 #[tokio::test]
 async fn a_call_that_one_connection_refuses_goes_to_another() {
     let refusal = Act::Reset(Reason::REFUSED_STREAM);
-    for (refusals, expected) in [(1, &[1, 2][..]), (2, &[1, 2, 3])] {
+    for (refusals, expected) in [(1, &[1, 2][..]), (2, &[1, 2, 1])] {
         let mut script = vec![Act::Silence; 3];
         script.extend(vec![refusal; refusals]);
         let server = Scripted::start_with(&script, 2).await;
@@ -347,6 +373,7 @@ async fn a_call_that_one_connection_refuses_goes_to_another() {
         unary(&channel).await.expect("sent again");
         assert_eq!(&server.seen()[..3], [1, 1, 2]);
         assert_eq!(&server.seen()[3..], expected);
+        assert_eq!(channel.status().counters.connects, 2);
     }
 }
 
