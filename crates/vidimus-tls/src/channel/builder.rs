@@ -136,7 +136,8 @@ impl ChannelBuilder {
         }
     }
 
-    /// How long an attempt to connect may take, from the look-up of the host to the server's first byte. Default 10 s.
+    /// How long an attempt to connect may take, from the look-up of the host to the server's first byte, together with
+    /// those that follow it at once because the server hung up. Default 10 s.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connect_timeout = timeout;
         self
@@ -148,7 +149,8 @@ impl ChannelBuilder {
         self
     }
 
-    /// Lets calls wait for a connection until their deadline. Without a deadline they wait for ever.
+    /// Lets calls wait for a connection until their deadline. Without a deadline they wait for ever. Where the
+    /// channel's [`Runtime`](crate::runtime::Runtime) does not run, they fail after the connect timeout all the same.
     ///
     /// By default they wait for an attempt that is under way, and fail with its reason.
     pub fn wait_for_ready(mut self) -> Self {
@@ -156,7 +158,8 @@ impl ChannelBuilder {
         self
     }
 
-    /// The shortest and the longest wait between failed attempts to connect. Default 1 s and 120 s.
+    /// The shortest and the longest wait between failed attempts to connect. Default 1 s and 120 s. A connection
+    /// younger than the shortest is not left because it refuses calls.
     pub fn backoff(mut self, initial: Duration, max: Duration) -> Self {
         self.backoff = (initial, max);
         self
