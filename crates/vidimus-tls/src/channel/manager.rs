@@ -224,6 +224,7 @@ impl Manager {
         let (mut hang_ups, mut overtaken): (u32, u32) = (0, 0);
         // One for all: a call has waited that long, however often the server hung up.
         let deadline = after(self.shared.config.connect_timeout);
+        let mut before = None;
         loop {
             self.attempted = self.material.as_ref().map(Newest::generation);
             let shared = &self.shared;
@@ -236,6 +237,8 @@ impl Manager {
             let again = match error {
                 ConnectError::Overtaken { .. } => &mut overtaken,
                 _ if error.is_hang_up() => &mut hang_ups,
+                // What the rest of the time was too short for says less than what came before.
+                ConnectError::TimedOut { .. } => return self.failed(before.unwrap_or(error)),
                 _ => return self.failed(error),
             };
             *again = again.saturating_add(1);
@@ -244,6 +247,7 @@ impl Manager {
                 return self.failed(error);
             }
             self.shared.counting.connect_failed(failure::chain(&error));
+            before = Some(error);
         }
     }
 
