@@ -226,6 +226,8 @@ impl Manager {
         let deadline = after(self.shared.config.connect_timeout);
         let mut before = None;
         loop {
+            // What changes from here on is compared with this.
+            let _since = self.since();
             self.attempted = self.material.as_ref().map(Newest::generation);
             let shared = &self.shared;
             let attempt = connect::connect(&shared.config, shared.pool.freed(), deadline).await;

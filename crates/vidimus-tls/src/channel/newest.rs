@@ -61,5 +61,8 @@ impl Newest {
 }
 
 fn roots(trust: &Trust) -> Vec<Fingerprint> {
-    trust.roots().iter().map(Root::fingerprint).collect()
+    let mut roots: Vec<_> = trust.roots().iter().map(Root::fingerprint).collect();
+    // Their order means nothing.
+    roots.sort_unstable();
+    roots
 }
