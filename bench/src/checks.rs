@@ -67,7 +67,7 @@ pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
         .collect::<Vec<_>>()
         .join(",");
     let many = Policy::from(AllowList::parse(&many)?);
-    let rules = rules()?;
+    let (few, rules) = (rules(1)?, rules(1000)?);
 
     print(
         report,
@@ -87,6 +87,7 @@ pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     for (name, policy) in [
         ("peer, list of one name", &policy),
         ("peer, list of 1,001 names", &many),
+        ("peer and method, two rules", &few),
         ("peer and method, 1,001 rules", &rules),
     ] {
         let check = || {
@@ -99,11 +100,11 @@ pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A policy file with many rules, of which the last one fits.
-fn rules() -> anyhow::Result<Policy> {
+/// A policy file with so many rules about others, and one that fits.
+fn rules(others: u32) -> anyhow::Result<Policy> {
     let mut file = tempfile::NamedTempFile::new()?;
     writeln!(file, "allow: [{CLIENT}]\nmethods:")?;
-    for at in 0..1000 {
+    for at in 0..others {
         writeln!(
             file,
             "  - {{match: /package{at}.Service/, allow: [{CLIENT}]}}"

@@ -5,6 +5,7 @@ use std::{path::Path, time::Duration};
 use anyhow::ensure;
 
 use crate::{
+    Effort,
     build::Programs,
     connections::PEER,
     cpu,
@@ -26,21 +27,27 @@ const ANSWER: Duration = Duration::from_secs(30);
 pub(crate) fn measure(
     programs: &Programs,
     material: &Material,
+    effort: Effort,
     report: &mut Report,
 ) -> anyhow::Result<()> {
     report.say("\nmemory of idle connections, beside a grpc-go server")?;
     let dir = material.dir.join("p-256");
-    // Servers of their own: what earlier work left in one's memory would be counted.
-    let ours = node::provider(programs, &dir)
-        .map_err(|error| format!("{error:#}"))
-        .and_then(|server| each(programs, &server, &dir));
-    let peer = peers::healthserver(programs, &dir).and_then(|server| each(programs, &server, &dir));
+    // Servers of their own each time: what earlier work left in one's memory would be counted.
+    let ours = || {
+        let server = node::provider(programs, &dir).map_err(|error| format!("{error:#}"))?;
+        each(programs, &server, &dir)
+    };
+    let theirs = || each(programs, &peers::healthserver(programs, &dir)?, &dir);
+    let rounds = 0..effort.rounds;
+    let ours = rounds.clone().map(|_| ours()).collect::<Result<_, _>>();
+    let peer = rounds.map(|_| theirs()).collect::<Result<_, _>>();
+    let spread = |all| Spread::of(all).ok_or_else(|| "no run".to_owned());
     let figure = Figure {
         name: "idle connection, 10,000 of them".to_owned(),
         metric: Metric::ConnectionMemory,
         keys: "P-256",
-        ours,
-        peer,
+        ours: ours.and_then(spread),
+        peer: peer.and_then(spread),
         peer_name: PEER,
     };
     report.figure(&figure)?;
@@ -53,7 +60,7 @@ pub(crate) fn measure(
 }
 
 /// Kilobytes for each connection.
-fn each(programs: &Programs, server: &Server, dir: &Path) -> Result<Spread, String> {
+fn each(programs: &Programs, server: &Server, dir: &Path) -> Result<f64, String> {
     let run = || -> anyhow::Result<f64> {
         let before = cpu::resident(server.pid())?;
         let mut command = drive::program(programs)?;
@@ -70,7 +77,5 @@ fn each(programs: &Programs, server: &Server, dir: &Path) -> Result<Spread, Stri
         ensure!(held == "held", "the client says {held:?}");
         Ok((after - before) * 1000.0 / f64::from(COUNT))
     };
-    run()
-        .map(Spread::single)
-        .map_err(|error| format!("{error:#}"))
+    run().map_err(|error| format!("{error:#}"))
 }

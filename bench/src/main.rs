@@ -138,7 +138,7 @@ fn beside_others(
         bare::measure(&programs, &material, effort, report)?;
     }
     if wanted(Part::Idle) {
-        idle::measure(&programs, &material, report)?;
+        idle::measure(&programs, &material, effort, report)?;
     }
     Ok(())
 }

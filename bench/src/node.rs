@@ -69,21 +69,26 @@ pub(crate) fn issuing(programs: &Programs, dir: &Path) -> anyhow::Result<Node> {
     })
 }
 
-/// The in-memory provider with the material of one key type; it lets only the client in.
+/// The in-memory provider with the material of one key type and everything that it can check: a revocation list, a policy
+/// with rules that lets only the client in, and metrics.
 pub(crate) fn provider(programs: &Programs, material: &Path) -> anyhow::Result<Server> {
     let address = server::free_address()?;
+    let policy = material.join("policy.yaml");
+    let allow = format!("allow: ['dns:{CLIENT_NAME}']");
+    writeln!(
+        File::create(&policy)?,
+        "{allow}
+methods:
+  - {{match: /grpc.health.v1.Health/Check, {allow}}}
+  - {{match: /provider.v1.Provider/, {allow}}}"
+    )?;
     let mut command = Command::new(&programs.vidimus);
     command
-        .env("VIRTRIGAUD_PROVIDER_ALLOWED_SANS", CLIENT_NAME)
-        .args([
-            "provider",
-            "run",
-            "--bind",
-            "127.0.0.1",
-            "--health-port",
-            "0",
-        ])
+        .args(["provider", "run", "--bind", "127.0.0.1"])
+        .args(["--health-port", "0", "--metrics", "127.0.0.1:0"])
         .args(["--port", &address.port().to_string()])
+        .args(["--crl", "chain", "--policy"])
+        .arg(policy)
         .arg("--tls-dir")
         .arg(material.join("server"));
     Server::start(command, address, &material.join("provider.log"))

@@ -57,7 +57,7 @@ pub(crate) fn measure(report: &mut Report) -> anyhow::Result<()> {
     ] {
         took.sort();
         for (percent, suffix) in [(50, "p50"), (99, "p99")] {
-            let at = took.len().saturating_sub(1) * percent / 100;
+            let at = (took.len() * percent).div_ceil(100).saturating_sub(1);
             let micros = took.get(at).context("no change")?.as_secs_f64() * 1e6;
             report.figure(&Figure {
                 name: format!("{name}, {suffix}"),

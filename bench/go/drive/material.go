@@ -92,6 +92,24 @@ func (l *leaf) write(dir string, ca *authority) error {
 	)
 }
 
+// writeRevocations lays out a list of certificates that don't exist.
+func (ca *authority) writeRevocations(path string, count int64) error {
+	list := &x509.RevocationList{
+		Number:     big.NewInt(1),
+		ThisUpdate: time.Now().Add(-time.Hour),
+		NextUpdate: time.Now().Add(24 * time.Hour),
+	}
+	for serial := range count {
+		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
+			x509.RevocationListEntry{SerialNumber: big.NewInt(serial + 1), RevocationTime: list.ThisUpdate})
+	}
+	der, err := x509.CreateRevocationList(rand.Reader, list, ca.cert, ca.key)
+	if err != nil {
+		return err
+	}
+	return writePEM(path, "X509 CRL", der)
+}
+
 func writePEM(path, label string, der []byte) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: label, Bytes: der}), 0o600)
 }

@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 )
 
+// revoked is how many certificates the list of a server has; grpc-go's server reads none.
+const revoked = 1000
+
 // prepare makes everything that servers and clients read: requests, the two servers' certificates
 // for the connection figures in both key types, and the folders of step-ca and cfssl.
 func prepare(args []string) error {
@@ -64,6 +67,7 @@ func connectionMaterial(dir string, curve elliptic.Curve) error {
 	}
 	return errors.Join(
 		server.write(filepath.Join(dir, "server"), ca),
+		ca.writeRevocations(filepath.Join(dir, "server", "crl.pem"), revoked),
 		client.write(filepath.Join(dir, "client"), ca),
 	)
 }
