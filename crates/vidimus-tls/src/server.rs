@@ -243,8 +243,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`ServeError`] if the listener cannot be used with this server's security, or the server has
-    /// [no protocol](Protocols::None). Accepting goes on after errors of
+    /// [`ServeError`] if the listener cannot be used with this server's security, the server has
+    /// [no protocol](Protocols::None), or the system no thread for it. Accepting goes on after errors of
     /// single connections and of a process that has run out of file descriptors.
     pub async fn serve<S, B>(
         &self,
@@ -275,7 +275,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`ServeError`] if the listener cannot be used with this server's security.
+    /// [`ServeError`] if the listener cannot be used with this server's security, or the system has no thread for it.
     pub async fn serve_raw<H, F>(
         &self,
         listener: Listener,

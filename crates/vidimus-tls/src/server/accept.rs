@@ -46,6 +46,9 @@ pub enum ServeError {
     /// There is no HTTP to serve where no protocol is agreed on.
     #[error("a server without a protocol serves streams, not HTTP")]
     NoProtocol,
+    /// The system gives no thread to judge connections on when what is trusted or allowed changes.
+    #[error("start the thread that judges connections")]
+    Thread(#[source] io::Error),
 }
 
 pub(super) async fn serve<S: Serve>(
@@ -58,7 +61,7 @@ pub(super) async fn serve<S: Serve>(
         return Err(ServeError::LocalOverTcp);
     }
     // Before the first connection, so that it is judged by every change that comes after it.
-    let overseer = Overseer::new(&server);
+    let overseer = Overseer::start(&server).map_err(ServeError::Thread)?;
     tokio::select! {
         drained = accept_all(&server, listener, service, shutdown) => Ok(drained),
         // Until the last connection is gone: those that may finish their calls are held to what changes meanwhile, too.

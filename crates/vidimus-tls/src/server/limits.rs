@@ -54,7 +54,7 @@ pub struct Limits {
     pub expiry_interval: Duration,
     /// How long calls may go on after the shutdown began.
     pub drain_timeout: Duration,
-    /// How long a connection may go on whose peer is no longer trusted.
+    /// How long a connection may go on whose peer is no longer trusted or allowed, counted from the change.
     pub withdrawal_grace: Duration,
 }
 

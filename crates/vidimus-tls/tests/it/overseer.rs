@@ -171,3 +171,26 @@ async fn what_changes_during_the_shutdown_counts() {
     let drained = running.stop().await;
     assert_eq!((drained.open, drained.cut), (3, 2));
 }
+
+/// V14. Handlers that hold every thread that the runtime has for work that blocks don't put off the end of a connection.
+#[test]
+fn busy_handlers_do_not_put_off_a_withdrawal() {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().max_blocking_threads(1).build();
+    runtime.expect("a runtime").block_on(async {
+        let mut rotation = Rotation::new();
+        let security = Security::mutual(rotation.watch.clone());
+        let running = Running::start(security, Setup::default()).await;
+        let doomed = rotation.client(&rotation.leaves, "leaves.test");
+        let mut doomed = doomed.echo(running.address).await;
+        call(&mut doomed).await.expect("a call");
+
+        let (release, held) = mpsc::channel::<()>();
+        let busy = tokio::task::spawn_blocking(move || held.recv());
+        rotation.remove();
+        wait_withdrawn(&running.server, 1).await;
+        release.send(()).expect("the handler waits");
+        busy.await.expect("a thread").expect("released");
+        running.stop().await;
+    });
+}
