@@ -27,7 +27,7 @@
 //! | `vidimus_tls_material_generation` | gauge | `listener` |
 //! | `vidimus_tls_reloads_total` | counter | `listener`, `result` (`ok`, `refused`) |
 //! | `vidimus_tls_last_reload_timestamp_seconds` | gauge, seconds since 1970 | `listener` |
-//! | `vidimus_tls_file_events` | gauge: 1, or 0 if only the poll notices changes | `listener` |
+//! | `vidimus_tls_file_events` | gauge: 1, or 0 if only the poll notices changes; absent without files | `listener` |
 //! | `vidimus_tls_leaf_expiry_seconds` | gauge, seconds | `listener` |
 //! | `vidimus_tls_root_expiry_seconds` | gauge, seconds | `listener`, `anchor` |
 //! | `vidimus_tls_crl_expiry_seconds` | gauge, seconds until nextUpdate, of the first list to end | `listener`, `issuer` |

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 pub use driver::MaterialDriver;
 pub(crate) use notice::Notices;
 pub use publisher::MaterialPublisher;
-pub(crate) use settle::{blocking, settle};
+pub(crate) use settle::{QUIET, blocking, settle};
 pub use status::{MaterialStatus, UnitStatus};
 
 use alarms::Alarms;

@@ -99,11 +99,13 @@ impl MaterialMetrics {
             gauge!("vidimus_tls_last_reload_timestamp_seconds", "listener" => listener)
                 .set(-seconds_until(SystemTime::UNIX_EPOCH, last));
         }
-        gauge!("vidimus_tls_file_events", "listener" => listener).set(if status.events {
-            1.0
-        } else {
-            0.0
-        });
+        if let Some(events) = status.events {
+            gauge!("vidimus_tls_file_events", "listener" => listener).set(if events {
+                1.0
+            } else {
+                0.0
+            });
+        }
     }
 }
 
@@ -123,7 +125,7 @@ fn describe() {
     );
     describe_gauge!(
         "vidimus_tls_file_events",
-        "1 if the system reports changes of the files, 0 if only the poll notices them"
+        "1 if the system reports changes of the files, 0 if only the poll notices them; absent without files"
     );
     describe_gauge!(
         "vidimus_tls_leaf_expiry_seconds",

@@ -1,16 +1,16 @@
 //! Following a policy file: notice, read, settle, check, publish.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::sources::Sources;
 use super::{Policy, PolicyError, PolicyWatch};
 use crate::events::{Event, Unit};
-use crate::material::error_chain;
-use crate::watch::{Notices, WatchOptions, blocking, settle};
+use crate::material::{error_chain, folders_to_watch};
+use crate::watch::{Notices, QUIET, WatchOptions, blocking, settle};
 
 /// How often the log is reminded of a policy that only reports.
 const REMINDER: Duration = Duration::from_secs(10 * 60);
@@ -34,7 +34,8 @@ impl PolicyDriver {
     ) -> Result<(PolicyWatch, Self), PolicyError> {
         let first = read(&path).await;
         // Watch first and read then: a change in between is an event, not a gap.
-        let notices = Notices::new(first.folders_to_watch(), options.notices);
+        let mut notices = Notices::new(options.notices);
+        follow(&mut notices, &first).await;
         let first = read(&path).await;
         let seen = match settled(first, &path, &options).await {
             Some(settled) => settled,
@@ -49,7 +50,7 @@ impl PolicyDriver {
             );
         }
         let watch = PolicyWatch::first(policy, true);
-        watch.lock_status().events = notices.is_armed();
+        watch.lock_status().events = Some(notices.is_armed());
         let driver = Self {
             path,
             options,
@@ -69,11 +70,7 @@ impl PolicyDriver {
             tokio::select! {
                 () = shutdown.cancelled() => return,
                 () = self.notices.next() => {}
-                _ = ticks.tick() => {
-                    self.notices.arm();
-                    self.watch.lock_status().events = self.notices.is_armed();
-                    self.remind();
-                }
+                _ = ticks.tick() => self.remind(),
             }
             tokio::select! {
                 () = shutdown.cancelled() => return,
@@ -84,21 +81,33 @@ impl PolicyDriver {
 
     /// Compares the files with what was judged last and takes what is new and good into use. Does nothing otherwise.
     async fn activate(&mut self) {
+        self.arm().await;
         let sources = read(&self.path).await;
-        if sources == self.seen {
-            return;
+        {
+            let mut status = self.watch.lock_status();
+            status.looks = status.looks.saturating_add(1);
         }
-        let Some(sources) = settled(sources, &self.path, &self.options).await else {
-            // Still being written: the next tick or event looks again.
-            return;
-        };
-        if sources != self.seen {
+        let is_new = sources != self.seen;
+        // What is still being written after a while, the next tick or event looks at.
+        if is_new
+            && let Some(sources) = settled(sources, &self.path, &self.options).await
+            && sources != self.seen
+        {
             self.judge(sources);
+            // The bundles that it names may be in folders that nobody has watched.
+            self.arm().await;
         }
+        sleep(QUIET).await;
+    }
+
+    /// Watches the folders that the files are in by now.
+    async fn arm(&mut self) {
+        follow(&mut self.notices, &self.seen).await;
+        let mut status = self.watch.lock_status();
+        status.events = Some(self.notices.is_armed());
     }
 
     fn judge(&mut self, sources: Sources) {
-        self.notices.follow(sources.folders_to_watch());
         let judged = sources.policy().and_then(|policy| self.keep_closed(policy));
         self.seen = sources;
         match judged {
@@ -172,16 +181,18 @@ impl PolicyDriver {
     }
 }
 
-async fn read(path: &std::path::Path) -> Sources {
+async fn follow(notices: &mut Notices, sources: &Sources) {
+    let paths: Vec<PathBuf> = sources.paths().map(Path::to_path_buf).collect();
+    let folders = move || folders_to_watch(paths.iter().map(PathBuf::as_path));
+    notices.follow(folders).await;
+}
+
+async fn read(path: &Path) -> Sources {
     let path = path.to_path_buf();
     blocking(move || Sources::read(&path)).await
 }
 
-async fn settled(
-    first: Sources,
-    path: &std::path::Path,
-    options: &WatchOptions,
-) -> Option<Sources> {
+async fn settled(first: Sources, path: &Path, options: &WatchOptions) -> Option<Sources> {
     if first.is_projected() {
         return Some(first);
     }

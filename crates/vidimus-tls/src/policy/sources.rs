@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::file::{MAX_BYTES, Raw};
 use super::{Policy, PolicyError};
-use crate::material::{Content, Links, MAX_CA, MAX_SWAPS, directories_of, folders_to_watch};
+use crate::material::{Content, Links, MAX_CA, MAX_SWAPS, directories_of};
 
 /// The bytes of each file as one read found them. Equal if a second read gave the same.
 #[derive(PartialEq)]
@@ -63,16 +63,14 @@ impl Sources {
         self.projected
     }
 
-    /// The folders of the file and of the bundles, each once.
-    pub(super) fn directories(&self) -> Vec<PathBuf> {
-        let bundles = self.bundles.keys().map(PathBuf::as_path);
-        directories_of(std::iter::once(self.path.as_path()).chain(bundles))
+    fn directories(&self) -> Vec<PathBuf> {
+        directories_of(self.paths())
     }
 
-    /// The folders to watch, each once.
-    pub(super) fn folders_to_watch(&self) -> Vec<PathBuf> {
+    /// The file and the bundles.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
         let bundles = self.bundles.keys().map(PathBuf::as_path);
-        folders_to_watch(std::iter::once(self.path.as_path()).chain(bundles))
+        std::iter::once(self.path.as_path()).chain(bundles)
     }
 
     /// The policy of this read, checked.

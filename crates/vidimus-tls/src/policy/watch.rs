@@ -42,8 +42,10 @@ pub struct PolicyStatus {
     pub failures: u64,
     /// Why the file as it is now is not in force; `None` if it is.
     pub last_error: Option<String>,
-    /// Whether the system reports changes; if not, only the poll notices them.
-    pub events: bool,
+    /// How often the file was looked at since the start.
+    pub looks: u64,
+    /// Whether the system reports changes of the files; if not, only the poll notices them. `None` without files.
+    pub events: Option<bool>,
 }
 
 impl PolicyWatch {

@@ -1,8 +1,7 @@
 //! The work of a watch: notice, read, settle, check, publish.
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use rustls_pki_types::CertificateDer;
 use tokio::sync::Notify;
@@ -14,15 +13,12 @@ use super::look::{Look, Seen};
 use super::notice::Notices;
 use super::own_chain;
 use super::report::{IDENTITY, TRUST};
-use super::settle::{MAX_ROUNDS, blocking};
+use super::settle::{MAX_ROUNDS, QUIET, blocking};
 use super::{MaterialStatus, MaterialWatch, Shared, WatchOptions};
 use crate::material::{
     Material, MaterialError, MaterialSource, RevocationCheck, Trust, TrustContext, TrustError,
     Units, Usage, error_chain,
 };
-
-/// A pause after each look, so that a folder where something happens all the time isn't read all the time.
-const QUIET: Duration = Duration::from_millis(50);
 
 /// The work behind a [`MaterialWatch`]; the caller runs it.
 #[derive(Debug)]
@@ -46,7 +42,8 @@ impl MaterialDriver {
     ) -> Result<(MaterialWatch, Self), MaterialError> {
         // Watch first and read then: a change in between is an event, not a gap.
         let enabled = options.notices && source.is_files();
-        let notices = Notices::new(folders_of(&source).await, enabled);
+        let mut notices = Notices::new(enabled);
+        let events = follow(&mut notices, &source).await;
         let look = Look::settled(&source, options.settle).await;
         let snapshot = &look.snapshot;
         let files = source.files();
@@ -65,7 +62,7 @@ impl MaterialDriver {
         material.trust().warn(now);
         own_chain::warn(&material, usage, now);
         let mut status = MaterialStatus::of(&material);
-        status.events = notices.is_armed();
+        status.events = events;
         let watch = MaterialWatch(Arc::new(Shared {
             sender: tokio::sync::watch::Sender::new(Arc::new(material)),
             status: Mutex::new(status),
@@ -134,8 +131,8 @@ impl MaterialDriver {
 
     /// Watches the folders that the files are in by now, before they are read.
     async fn arm(&mut self) {
-        self.notices.follow(folders_of(&self.source).await);
-        self.watch.lock_status().events = self.notices.is_armed();
+        let events = follow(&mut self.notices, &self.source).await;
+        self.watch.lock_status().events = events;
     }
 
     /// Judges these units, takes those that are good and new into use, and returns those that are done with.
@@ -232,11 +229,12 @@ impl MaterialDriver {
     }
 }
 
-/// The folders to watch for the source: none for a function.
-async fn folders_of(source: &MaterialSource) -> Vec<PathBuf> {
+/// Watches the folders that the source's files are in, and returns whether all of them are watched; `None` for a function.
+async fn follow(notices: &mut Notices, source: &MaterialSource) -> Option<bool> {
     if !source.is_files() {
-        return Vec::new();
+        return None;
     }
     let files = source.files().clone();
-    blocking(move || files.folders_to_watch()).await
+    notices.follow(move || files.folders_to_watch()).await;
+    Some(notices.is_armed())
 }

@@ -8,6 +8,9 @@ use tokio::time::sleep;
 /// Re-reads of files that keep changing before it is given up for now.
 pub(super) const MAX_ROUNDS: usize = 40;
 
+/// A pause after each look, so that a folder where something happens all the time isn't read all the time.
+pub(crate) const QUIET: Duration = Duration::from_millis(50);
+
 /// Reads until two reads `pause` apart agree; `None` if they never do.
 pub(crate) async fn settle<T: PartialEq, F: Future<Output = T>>(
     first: T,

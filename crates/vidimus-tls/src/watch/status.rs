@@ -22,8 +22,8 @@ pub struct MaterialStatus {
     pub failures: u64,
     /// How often the files were looked at since the start.
     pub looks: u64,
-    /// Whether the system reports changes; if not, only the poll notices them.
-    pub events: bool,
+    /// Whether the system reports changes of the files; if not, only the poll notices them. `None` without files.
+    pub events: Option<bool>,
     /// Certificate and key.
     pub identity: UnitStatus,
     /// The roots.
@@ -67,7 +67,7 @@ impl MaterialStatus {
             last_reload: None,
             failures: 0,
             looks: 0,
-            events: false,
+            events: None,
             identity: UnitStatus::default(),
             trust: UnitStatus::default(),
             subject: leaf.subject().to_owned(),

@@ -136,6 +136,8 @@ async fn what_is_gone_has_no_expiry() {
     assert!(expiry(&leaves.root).is_nan(), "{}", expiry(&leaves.root));
     assert!(expiry(&stays.root) > 0.0);
     assert_eq!(page.value("vidimus_tls_material_generation", &[]), 2.0);
+    // Nor is there a file whose changes nobody would report.
+    assert!(!page.0.handle().render().contains("file_events{"));
 }
 
 /// Two CAs of one name are the usual rotation: the list that ends first is the one to know of, in either order.

@@ -1,8 +1,11 @@
 //! Policy files that change while the server runs.
 
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use tokio_stream::StreamExt;
+use tokio_util::sync::CancellationToken;
 use tonic::Code;
 use vidimus_testkit::kubelet::Volume;
 use vidimus_testkit::{Pki, wait_until_async};
@@ -11,7 +14,9 @@ use vidimus_tls::policy::{PolicyError, PolicyWatch};
 use vidimus_tls::watch::WatchOptions;
 
 use crate::policy::counted;
-use crate::support::{Client, DEADLINE, LogCapture, Running, Setup, World, call, put, quick, soon};
+use crate::support::{
+    Client, DEADLINE, LogCapture, Running, Setup, World, by_events, call, put, quick, soon,
+};
 
 /// A server under a policy file that is followed.
 struct Followed {
@@ -270,6 +275,67 @@ async fn a_bundle_in_another_folder_is_followed() {
     followed.refused("no CERTIFICATE").await;
     assert_eq!(followed.policy.generation(), 2);
     followed.running.stop().await;
+}
+
+/// V17. A link that comes to lead elsewhere is followed there, also where it finds the same text at first.
+#[tokio::test]
+async fn a_folder_with_the_same_policy_is_watched_as_well() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| dir.path().join(name);
+    let release = |name: &str| {
+        std::fs::create_dir_all(at(name)).expect("a folder");
+        put(at(name).join("policy.yaml"), "allow: [dns:a.test]\n");
+        symlink(name, at("next")).expect("a link");
+        std::fs::rename(at("next"), at("current")).expect("a renamed link");
+    };
+    release("release-1");
+    let started = PolicyWatch::start(at("current/policy.yaml"), by_events()).await;
+    let (policy, driver) = started.expect("a policy");
+    let stop = CancellationToken::new();
+    let change = async {
+        // The first look needs no reason.
+        looks(&policy, 2, || ()).await;
+        let before = policy.status().looks;
+        release("release-2");
+        looks(&policy, before + 1, || ()).await;
+        put(at("release-2/policy.yaml"), "allow: [dns:b.test]\n");
+        soon("the change", policy.wait_for_generation(2)).await;
+        assert_eq!(policy.status().events, Some(true));
+        stop.cancel();
+    };
+    tokio::join!(driver.run(stop.clone()), change);
+}
+
+/// V17. In a folder where something happens all the time, such as `/tmp`, there is a pause after each look.
+#[tokio::test]
+async fn a_busy_folder_is_not_looked_at_all_the_time() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("policy.yaml");
+    put(&file, "allow: [dns:a.test]\n");
+    let started = PolicyWatch::start(&file, by_events()).await;
+    let (policy, driver) = started.expect("a policy");
+    let stop = CancellationToken::new();
+    let change = async {
+        let from = Instant::now();
+        looks(&policy, 6, || put(dir.path().join("other"), "something")).await;
+        // Between six looks are five pauses: however slow the machine is, it is never less.
+        let took = from.elapsed();
+        assert!(took >= Duration::from_millis(5 * 50), "{took:?}");
+        stop.cancel();
+    };
+    tokio::join!(driver.run(stop.clone()), change);
+}
+
+/// Waits until the file has been looked at that often, and does `meanwhile` again and again.
+async fn looks(policy: &PolicyWatch, count: u64, meanwhile: impl Fn()) {
+    wait_until_async(DEADLINE, || async {
+        meanwhile();
+        match policy.status().looks {
+            looks if looks >= count => Ok(()),
+            looks => Err(looks),
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -137,7 +137,7 @@ async fn every_link_on_the_way_is_followed() {
         symlink(at("other"), at("mnt")).expect("a link");
         let material = soon("the link", watch.wait_for_generation(5)).await;
         assert_eq!(material.identity().chain()[0].as_ref(), leaf.leaf_der());
-        assert!(watch.status().events);
+        assert_eq!(watch.status().events, Some(true));
         stop.cancel();
     };
     tokio::join!(driver.run(stop.clone()), change);
@@ -165,6 +165,7 @@ async fn material_comes_from_a_function() {
     let started = MaterialWatch::start(source, Usage::Server, options).await;
     let (watch, driver) = started.expect("good material");
     assert_eq!(watch.status().revocation_lists.len(), 1);
+    assert_eq!(watch.status().events, None);
     let give = |given| *now.lock().expect("the bytes") = given;
     let failure = |part: &'static str| {
         let watch = watch.clone();
@@ -250,7 +251,7 @@ async fn when_only_the_poll_is_left_that_is_said_once() {
     let stop = CancellationToken::new();
     let events_are = async |expected: bool| {
         wait_until_async(DEADLINE, || async {
-            if watch.status().events == expected {
+            if watch.status().events == Some(expected) {
                 Ok(())
             } else {
                 Err("not yet")
