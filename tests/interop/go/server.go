@@ -33,6 +33,7 @@ type serverOptions struct {
 	clientCA  string
 	plaintext bool
 	delay     time.Duration
+	hold      bool
 	maxAge    time.Duration
 	minPing   time.Duration
 	streams   uint
@@ -44,6 +45,7 @@ func serverCommand(flags *flag.FlagSet) func() error {
 	flags.StringVar(&o.clientCA, "client-ca", "", "client roots other than the folder's ca.crt")
 	flags.BoolVar(&o.plaintext, "plaintext", false, "no TLS")
 	flags.DurationVar(&o.delay, "delay", 0, "how long each call takes")
+	flags.BoolVar(&o.hold, "hold", false, "each call takes until /release is asked for")
 	flags.DurationVar(&o.maxAge, "max-age", 2*time.Hour, "how old a connection gets")
 	flags.DurationVar(&o.minPing, "min-ping", 5*time.Second, "how often a client may ping")
 	flags.UintVar(&o.streams, "max-streams", 0, "how many calls a connection may carry at once; 0 for any number")
@@ -60,6 +62,8 @@ type site struct {
 	open     atomic.Int64
 	ended    atomic.Int64
 	drained  atomic.Int64
+	// Closed to let the calls go that have begun.
+	held atomic.Pointer[chan struct{}]
 
 	lock    sync.Mutex
 	current *grpc.Server
@@ -72,6 +76,7 @@ func runServer(o serverOptions) error {
 		return err
 	}
 	s := &site{options: o, listener: listener, conns: make(chan net.Conn)}
+	s.release()
 	go s.accept()
 	if err := s.replace(); err != nil {
 		return err
@@ -83,6 +88,10 @@ func runServer(o serverOptions) error {
 	stopped := make(chan struct{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/status", s.page)
+	mux.HandleFunc("/release", func(w http.ResponseWriter, r *http.Request) {
+		s.release()
+		s.page(w, r)
+	})
 	mux.HandleFunc("/replace", func(w http.ResponseWriter, r *http.Request) {
 		if err := s.replace(); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -110,6 +119,14 @@ func runServer(o serverOptions) error {
 func (s *site) page(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, `{"calls":%d,"open":%d,"ended":%d,"drained":%d}`,
 		s.calls.Load(), s.open.Load(), s.ended.Load(), s.drained.Load())
+}
+
+// release lets the calls go that have begun, and holds those that come.
+func (s *site) release() {
+	held := make(chan struct{})
+	if before := s.held.Swap(&held); before != nil {
+		close(*before)
+	}
 }
 
 func (s *site) accept() {
@@ -203,9 +220,16 @@ func serverTLS(o serverOptions) (*tls.Config, error) {
 func (s *site) answer(
 	ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
 ) (any, error) {
+	// Before it is counted: what is counted can be let go.
+	held := *s.held.Load()
 	s.calls.Add(1)
+	var over <-chan time.Time
+	if !s.options.hold {
+		over = time.After(s.options.delay)
+	}
 	select {
-	case <-time.After(s.options.delay):
+	case <-held:
+	case <-over:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
