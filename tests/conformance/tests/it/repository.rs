@@ -25,6 +25,16 @@ pub(crate) fn read(path: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| fail(&path, &error))
 }
 
+/// The paths from the root of what lies in the folder at `path` from the root.
+pub(crate) fn files(path: &str) -> Vec<String> {
+    let folder = root().join(path);
+    let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| fail(&folder, &error));
+    let names = entries.map(|entry| entry.expect("an entry of a folder of the repository"));
+    names
+        .map(|entry| format!("{path}/{}", entry.file_name().to_string_lossy()))
+        .collect()
+}
+
 /// Every Markdown file of the project, from the root; what is built or fetched is left out.
 pub(crate) fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
