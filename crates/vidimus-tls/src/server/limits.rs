@@ -25,7 +25,8 @@ pub struct Limits {
     pub max_handshakes_per_source: usize,
     /// Connections being served. One more is closed at once.
     pub max_connections: usize,
-    /// For the first line of HTTP/2, or the first byte of HTTP/1.1, after the handshake. Streams of a server's own protocol have no such bound.
+    /// For the first line of HTTP/2, or the first byte of HTTP/1.1, after the handshake. Streams of a server's own
+    /// protocol have no such bound.
     pub preface_timeout: Duration,
     /// For the head of an HTTP/1.1 request, counted from the end of the one before: the time-out of a slow client and of
     /// an idle one.
