@@ -14,6 +14,7 @@ use vidimus_keys::file::{FileKey, KeyError};
 use vidimus_store::IdentityId;
 use vidimus_tls::{
     clock::Clock as TlsClock,
+    events::Events,
     material::{Identity, IdentityError, Material, Trust, Usage},
     watch::{MaterialPublisher, MaterialWatch},
 };
@@ -58,7 +59,6 @@ pub enum ManagementError {
 pub(crate) struct ManagementCertificate {
     node: Arc<Node>,
     publisher: MaterialPublisher,
-    clock: TlsClock,
     renew_at: SystemTime,
 }
 
@@ -83,12 +83,11 @@ impl ManagementCertificate {
         let (watch, publisher) =
             MaterialWatch::from_memory(Material::of(identity, Trust::nobody()));
         node.now_serves(fresh.issuer);
-        let clock = tls_clock(&node);
+        let publisher = publisher.with_events(Events::default(), tls_clock(&node));
         let renew_at = fresh.renew_at;
         let this = Self {
             node,
             publisher,
-            clock,
             renew_at,
         };
         Ok((watch, this))
@@ -123,7 +122,6 @@ impl ManagementCertificate {
             fresh.chain_pem.as_bytes(),
             fresh.key_pem.as_bytes(),
             Usage::Server,
-            &self.clock,
         )?;
         self.renew_at = fresh.renew_at;
         self.node.now_serves(fresh.issuer);

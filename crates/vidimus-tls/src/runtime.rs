@@ -61,14 +61,14 @@ impl Runtime {
     }
 
     /// Material that the program itself replaces, through the publisher: reloads, refusals and what ends with time are logged
-    /// and sent to the events of the options.
+    /// and sent to the events of the options, by their clock.
     pub fn memory(
         &mut self,
         material: Material,
         options: WatchOptions,
     ) -> (MaterialWatch, MaterialPublisher) {
         let (watch, publisher) = MaterialWatch::from_memory(material);
-        let publisher = publisher.with_events(options.events.clone());
+        let publisher = publisher.with_events(options.events.clone(), options.clock.clone());
         self.drive(watch.clone().raise_alarms(options, self.stop.clone()));
         (watch, publisher)
     }

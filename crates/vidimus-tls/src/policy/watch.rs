@@ -187,7 +187,7 @@ pub struct PolicyPublisher {
 }
 
 impl PolicyPublisher {
-    /// Also sends reloads here, with the time of this clock.
+    /// Also sends reloads here, and takes the time from this clock.
     #[must_use]
     pub fn with_events(self, events: Events, clock: Clock) -> Self {
         Self {

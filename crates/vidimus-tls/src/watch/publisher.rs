@@ -11,6 +11,7 @@ use crate::material::{Identity, IdentityError, Trust, Usage, error_chain};
 pub struct MaterialPublisher {
     watch: MaterialWatch,
     events: Events,
+    clock: Clock,
 }
 
 impl MaterialPublisher {
@@ -18,13 +19,18 @@ impl MaterialPublisher {
         Self {
             watch,
             events: Events::default(),
+            clock: Clock::system(),
         }
     }
 
-    /// Also sends reloads and refusals here.
+    /// Also sends reloads and refusals here, and takes the time from this clock.
     #[must_use]
-    pub fn with_events(self, events: Events) -> Self {
-        Self { events, ..self }
+    pub fn with_events(self, events: Events, clock: Clock) -> Self {
+        Self {
+            events,
+            clock,
+            ..self
+        }
     }
 
     /// Takes a new certificate and key, PEM, into use.
@@ -37,19 +43,17 @@ impl MaterialPublisher {
         certificates: &[u8],
         key: &[u8],
         usage: Usage,
-        clock: &Clock,
     ) -> Result<(), IdentityError> {
+        let (events, clock) = (&self.events, &self.clock);
         match Identity::from_pem(certificates, key, usage, clock.now()) {
             Ok(identity) => {
                 self.watch.accepted(IDENTITY);
-                self.watch
-                    .publish(Some(identity), None, &self.events, clock);
+                self.watch.publish(Some(identity), None, events, clock);
                 Ok(())
             }
             Err(error) => {
                 let (reason, text) = (error.reason(), error_chain(&error));
-                self.watch
-                    .refused(IDENTITY, reason, text, &self.events, clock);
+                self.watch.refused(IDENTITY, reason, text, events, clock);
                 Err(error)
             }
         }
@@ -57,10 +61,11 @@ impl MaterialPublisher {
 
     /// Takes other roots and revocation lists into use. A list that isn't among the new ones stays in use, and none goes
     /// back in time, as with files. Roots without lists leave what is asked of lists as it is.
-    pub fn replace_trust(&mut self, trust: Trust, clock: &Clock) {
+    pub fn replace_trust(&mut self, trust: Trust) {
+        let (events, clock) = (&self.events, &self.clock);
         let current = self.watch.current();
         let trust = trust.after(current.trust(), current.identity().chain());
-        self.watch.accepted_trust(&trust, &self.events, clock);
-        self.watch.publish(None, Some(trust), &self.events, clock);
+        self.watch.accepted_trust(&trust, events, clock);
+        self.watch.publish(None, Some(trust), events, clock);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use vidimus_testkit::Pki;
 use vidimus_tls::clock::Clock;
 use vidimus_tls::events::{Event, EventReceiver, Events, Unit};
-use vidimus_tls::material::{Identity, Material, Trust, Usage};
+use vidimus_tls::material::{Identity, IdentityError, Material, Trust, Usage};
 use vidimus_tls::policy::{AllowList, PolicyWatch};
 use vidimus_tls::runtime::Runtime;
 use vidimus_tls::watch::WatchOptions;
@@ -24,6 +24,7 @@ async fn next(heard: &mut EventReceiver) -> Event {
 /// V10, V18. Reloads, refusals and what ends with time.
 #[tokio::test]
 async fn material_in_memory_is_reported_as_files_are() {
+    const DAY: u64 = 24 * 3600;
     let pki = Pki::new("Example");
     let log = LogCapture::start();
     let now = Clock::system();
@@ -50,7 +51,7 @@ async fn material_in_memory_is_reported_as_files_are() {
     let (watch, mut publisher) = runtime.memory(material, options);
     let change = async {
         let mut replace = |chain: &str, key: &str| {
-            publisher.replace_identity(chain.as_bytes(), key.as_bytes(), Usage::Server, &now)
+            publisher.replace_identity(chain.as_bytes(), key.as_bytes(), Usage::Server)
         };
         replace(&second.chain_pem(), second.key_pem()).expect("a certificate with its key");
         let reloaded = |unit, generation| Event::Reloaded { unit, generation };
@@ -72,11 +73,21 @@ async fn material_in_memory_is_reported_as_files_are() {
         assert!(status.identity.last_error.is_some());
         assert_eq!(log.lines_with(&["WARN", "is not usable"]).len(), 1);
 
-        publisher.replace_trust(roots(), &now);
+        publisher.replace_trust(roots());
         assert_eq!(next(&mut heard).await, reloaded(Unit::Trust, 3));
-        ahead.store(20 * 24 * 3600, Ordering::Relaxed);
+        ahead.store(20 * DAY, Ordering::Relaxed);
         assert!(matches!(next(&mut heard).await, Event::LeafExpired { .. }));
         assert_eq!(log.lines_with(&["ERROR", "EXPIRED"]).len(), 1);
+        // What is offered is judged, and said to have come, by the same clock.
+        publisher.replace_trust(roots());
+        let later = now.now() + Duration::from_secs(19 * DAY);
+        assert!(watch.status().last_reload > Some(later));
+        let (chain, key) = (first.chain_pem(), first.key_pem());
+        let ended = publisher.replace_identity(chain.as_bytes(), key.as_bytes(), Usage::Server);
+        assert!(
+            matches!(ended, Err(IdentityError::Expired { .. })),
+            "{ended:?}"
+        );
     };
     runtime.run_while(change).await;
 }

@@ -131,7 +131,7 @@ async fn what_is_gone_has_no_expiry() {
         |root: &Authority| page.value("vidimus_tls_root_expiry_seconds", &[&anchor(root.der())]);
     assert!(expiry(&leaves.root) > 0.0 && expiry(&stays.root) > 0.0);
 
-    publisher.replace_trust(trust(&[&stays.root]), &Clock::system());
+    publisher.replace_trust(trust(&[&stays.root]));
     page.record(|| metrics.record());
     assert!(expiry(&leaves.root).is_nan(), "{}", expiry(&leaves.root));
     assert!(expiry(&stays.root) > 0.0);
@@ -164,7 +164,7 @@ async fn of_two_lists_of_one_name_the_first_to_end_is_shown() {
         );
         let (watch, mut publisher) =
             MaterialWatch::from_memory(client_material(&Pki::new("Example"), &[&one]));
-        publisher.replace_trust(listed.expect("good lists"), &Clock::system());
+        publisher.replace_trust(listed.expect("good lists"));
         let page = Page::new();
         page.record(|| MaterialMetrics::new(watch, "client").record());
         let expiry = |name: &str| {
@@ -209,7 +209,7 @@ async fn a_channels_counters_are_copied() {
     assert_eq!(count("connections_ended_total", &withdrawn), 0.0);
 
     let other = Pki::new("Other");
-    publisher.replace_trust(trust(&[&other.root]), &Clock::system());
+    publisher.replace_trust(trust(&[&other.root]));
     until("still connected", async || {
         let counters = channel.status().counters;
         (counters.withdrawn, counters.connect_failures) == (1, 1)

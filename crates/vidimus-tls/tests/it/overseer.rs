@@ -45,7 +45,7 @@ impl Rotation {
     fn remove(&mut self) {
         let clock = Clock::system();
         let trust = Trust::from_pem(self.stays.root.pem().as_bytes(), clock.now());
-        self.publisher.replace_trust(trust.expect("a root"), &clock);
+        self.publisher.replace_trust(trust.expect("a root"));
     }
 
     fn client(&self, pki: &Pki, name: &str) -> Client {

@@ -49,7 +49,7 @@ async fn a_listener_hears_of_connections_and_why_there_is_none() {
 
     let clock = Clock::system();
     let trust = Trust::from_pem(new.root.pem().as_bytes(), clock.now()).expect("a root");
-    publisher.replace_trust(trust, &clock);
+    publisher.replace_trust(trust);
     let withdrawn = next(&mut heard).await;
     assert!(
         matches!(&withdrawn, Event::ChannelWithdrawn { connection: 1, reason, .. } if reason.contains("Old issuing")),

@@ -97,7 +97,7 @@ async fn revocation_lists_that_come_during_an_attempt_open_no_second_connection(
         .expect("a good list");
     let listing = async {
         soon("the attempt", gate.asked()).await;
-        publisher.replace_trust(listed, &clock);
+        publisher.replace_trust(listed);
         gate.open();
     };
     let (outcome, ()) = tokio::join!(call(&channel), listing);
@@ -120,15 +120,14 @@ async fn the_order_of_the_roots_opens_no_connection() {
     let channel = build(builder(&server.target(), watch.clone()));
     call(&channel).await.expect("a call");
 
-    let clock = Clock::system();
-    publisher.replace_trust(trust(&[&other.root, &pki.root]), &clock);
+    publisher.replace_trust(trust(&[&other.root, &pki.root]));
     for _ in 0..50 {
         call(&channel).await.expect("a call");
     }
     assert_eq!(watch.current().generation(), 2);
     assert_eq!(generations(&channel), [1]);
 
-    publisher.replace_trust(trust(&[&pki.root]), &clock);
+    publisher.replace_trust(trust(&[&pki.root]));
     until_generations(&channel, &[3]).await;
     assert_eq!(channel.status().counters.connects, 2);
 }

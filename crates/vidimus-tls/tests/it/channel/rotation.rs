@@ -37,12 +37,7 @@ fn channel_that_waits(server: &TestServer, watch: MaterialWatch, backoff: Durati
 pub(super) fn present(publisher: &mut MaterialPublisher, leaf: &Credential) {
     let (chain, key) = (leaf.chain_pem(), leaf.key_pem());
     publisher
-        .replace_identity(
-            chain.as_bytes(),
-            key.as_bytes(),
-            Usage::Client,
-            &Clock::system(),
-        )
+        .replace_identity(chain.as_bytes(), key.as_bytes(), Usage::Client)
         .expect("a good identity");
 }
 
@@ -360,7 +355,7 @@ async fn a_new_revocation_list_alone_opens_no_connection() {
             clock.now(),
         )
         .expect("a good list");
-    publisher.replace_trust(listed, &clock);
+    publisher.replace_trust(listed);
     for _ in 0..50 {
         call(&channel).await.expect("a call");
     }
@@ -368,7 +363,7 @@ async fn a_new_revocation_list_alone_opens_no_connection() {
     assert_eq!(generations(&channel), [1]);
     assert_eq!(channel.status().counters.connects, 1);
 
-    publisher.replace_trust(trust(pki.root.pem() + &other.root.pem()), &clock);
+    publisher.replace_trust(trust(pki.root.pem() + &other.root.pem()));
     until_generations(&channel, &[3]).await;
     assert_eq!(channel.status().counters.connects, 2);
 }

@@ -86,7 +86,7 @@ async fn connections_to_a_server_under_a_removed_root_end_and_others_do_not() {
     );
     let (mut cut_stream, mut kept_stream) = (stream(&cut).await, stream(&kept).await);
 
-    publisher.replace_trust(trust(&[&new.root.pem()]), &Clock::system());
+    publisher.replace_trust(trust(&[&new.root.pem()]));
     until("not withdrawn", || cut.status().counters.withdrawn == 1).await;
     assert_status(
         call(&cut).await,
@@ -107,7 +107,7 @@ async fn connections_to_a_server_under_a_removed_root_end_and_others_do_not() {
     let counters = kept.status().counters;
     assert_eq!((counters.withdrawn, counters.connect_failures), (0, 0));
 
-    publisher.replace_trust(trust(&[&old.root.pem()]), &Clock::system());
+    publisher.replace_trust(trust(&[&old.root.pem()]));
     until("not withdrawn", || kept.status().counters.withdrawn > 0).await;
     end_of(kept_stream).await;
 }
@@ -135,7 +135,7 @@ async fn connections_to_a_revoked_server_end_and_others_do_not() {
     let (watch, mut publisher) =
         MaterialWatch::from_memory(material(&client_leaf(&pki), &[&pki.root]));
     let list = |number| pki.issuing.revocation_list(number);
-    publisher.replace_trust(listing(list(1)), &Clock::system());
+    publisher.replace_trust(listing(list(1)));
     let short = Duration::from_millis(200);
     let (cut, kept) = (
         build(channel(&leaves.target(), &watch).withdrawal_grace(short)),
@@ -143,7 +143,7 @@ async fn connections_to_a_revoked_server_end_and_others_do_not() {
     );
     let (cut_stream, mut kept_stream) = (stream(&cut).await, stream(&kept).await);
 
-    publisher.replace_trust(listing(list(2).revoke(&[7])), &Clock::system());
+    publisher.replace_trust(listing(list(2).revoke(&[7])));
     until("not withdrawn", || cut.status().counters.withdrawn == 1).await;
     assert_status(call(&cut).await, Code::Unavailable, &["revoked"]);
     let status = end_of(cut_stream).await;
@@ -173,7 +173,7 @@ async fn a_servers_chain_that_holds_along_another_path_stays() {
     };
     let before = anchor(1);
 
-    publisher.replace_trust(trust(&[&renewed]), &Clock::system());
+    publisher.replace_trust(trust(&[&renewed]));
     until("the anchor is the old one", || anchor(1) != before).await;
     // The next connection shows that the change has been dealt with.
     until("no new connection", || anchor(2).is_some()).await;
@@ -196,7 +196,7 @@ async fn a_handshake_held_open_across_a_removal_is_not_used() {
             soon("the client's first message", gate.asked()).await;
             let left: Vec<String> = left.iter().map(|root| root.pem()).collect();
             let left: Vec<&str> = left.iter().map(String::as_str).collect();
-            publisher.replace_trust(trust(&left), &Clock::system());
+            publisher.replace_trust(trust(&left));
             gate.open();
         };
         let (outcome, ()) = tokio::join!(call(&channel), removing);
@@ -279,7 +279,7 @@ async fn a_servers_chain_that_expires_along_one_path_and_holds_along_another_sta
         let ahead = Arc::default();
         let (watch, mut publisher) =
             MaterialWatch::from_memory(material(&client_leaf(&clients), &[&old]));
-        publisher.replace_trust(trust(roots), &Clock::system());
+        publisher.replace_trust(trust(roots));
         let channel = build(
             channel(&server.target(), &watch)
                 .clock(clock(&ahead))

@@ -7,7 +7,6 @@ use rustls_pki_types::CertificateDer;
 use tokio_util::sync::CancellationToken;
 use vidimus_testkit::pki::{AuthoritySpec, RevocationListSpec, Validity};
 use vidimus_testkit::{Authority, Pki, wait_until_async};
-use vidimus_tls::clock::Clock;
 use vidimus_tls::events::{Event, Events, Unit};
 use vidimus_tls::material::{
     Identity, Material, MaterialFiles, RevocationCheck, Trust, TrustError, Usage,
@@ -38,7 +37,7 @@ fn roots_alone_do_not_switch_the_check_off() {
     let given = roots(&[&pki.root]).with_revocation(list.as_bytes(), LEAF, &[], now());
     let (watch, mut publisher) = in_memory(&pki.issuing, given.expect("a good list"));
     let next = Authority::root("next");
-    publisher.replace_trust(roots(&[&pki.root, &next]), &Clock::system());
+    publisher.replace_trust(roots(&[&pki.root, &next]));
     let trust = Arc::clone(watch.current().trust());
     assert_eq!(trust.roots().len(), 2);
     assert_eq!(trust.revocation_options(), &LEAF);
@@ -47,7 +46,7 @@ fn roots_alone_do_not_switch_the_check_off() {
     assert_eq!(verdict(&trust, &good, now()), Ok(()));
     // Where nothing was asked, nothing is.
     let (watch, mut publisher) = in_memory(&pki.issuing, roots(&[&pki.root]));
-    publisher.replace_trust(roots(&[&pki.root, &next]), &Clock::system());
+    publisher.replace_trust(roots(&[&pki.root, &next]));
     let options = *watch.current().trust().revocation_options();
     assert_eq!(options.check(), RevocationCheck::Off);
 }
@@ -70,26 +69,25 @@ fn lists_of_retired_cas_leave_with_their_root() {
     };
     let start = || in_memory(&new.issuing, given(&[&old, &new], &[&old, &new]));
     let count = |watch: &MaterialWatch| watch.current().trust().revocation_lists().len();
-    let clock = Clock::system();
     // The list goes while the root stays: nothing is forgotten.
     let (watch, mut publisher) = start();
     assert_eq!(count(&watch), 4);
-    publisher.replace_trust(given(&[&old, &new], &[&new]), &clock);
+    publisher.replace_trust(given(&[&old, &new], &[&new]));
     assert_eq!(count(&watch), 4);
     // Then the root goes, and they with it.
-    publisher.replace_trust(given(&[&new], &[&new]), &clock);
+    publisher.replace_trust(given(&[&new], &[&new]));
     assert_eq!(count(&watch), 2);
     // The root goes first, and the lists when they are delivered no longer.
     let (watch, mut publisher) = start();
-    publisher.replace_trust(given(&[&new], &[&old, &new]), &clock);
+    publisher.replace_trust(given(&[&new], &[&old, &new]));
     assert_eq!(count(&watch), 4);
-    publisher.replace_trust(given(&[&new], &[&new]), &clock);
+    publisher.replace_trust(given(&[&new], &[&new]));
     assert_eq!(count(&watch), 2);
     // A root that has come back meanwhile is no retired one.
     let (watch, mut publisher) = start();
-    publisher.replace_trust(given(&[&new], &[&old, &new]), &clock);
-    publisher.replace_trust(given(&[&old, &new], &[&old, &new]), &clock);
-    publisher.replace_trust(given(&[&old, &new], &[&new]), &clock);
+    publisher.replace_trust(given(&[&new], &[&old, &new]));
+    publisher.replace_trust(given(&[&old, &new], &[&old, &new]));
+    publisher.replace_trust(given(&[&old, &new], &[&new]));
     assert_eq!(count(&watch), 4);
 }
 
@@ -179,7 +177,7 @@ fn old_lists_beside_the_new_one_are_no_fault() {
     ];
     for (numbers, expected, is_wrong) in cases {
         let (watch, mut publisher) = in_memory(&pki.issuing, given(&[7]));
-        publisher.replace_trust(given(numbers), &Clock::system());
+        publisher.replace_trust(given(numbers));
         let status = watch.status();
         let in_use = status.revocation_lists.iter().map(|list| &list.number);
         let in_use: Vec<Option<&str>> = in_use.map(Option::as_deref).collect();

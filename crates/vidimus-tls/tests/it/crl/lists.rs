@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use vidimus_testkit::{Authority, Credential, Pki};
-use vidimus_tls::clock::Clock;
 use vidimus_tls::material::{
     Identity, Material, RevocationCheck, RevocationGap, RevocationOptions, TrustError, Usage,
 };
@@ -143,7 +142,6 @@ fn in_memory(of: &Credential, trust: vidimus_tls::material::Trust) -> MaterialWa
 #[test]
 fn lists_only_go_forward() {
     let (pki, next) = (Pki::new("Example"), Authority::root("next"));
-    let clock = Clock::system();
     let client = leaf(&pki.issuing, &[7]);
     let list =
         |number: u64, serial: u8| pki.issuing.revocation_list(number).revoke(&[serial]).pem();
@@ -156,7 +154,7 @@ fn lists_only_go_forward() {
     let material = (*first.current()).clone();
     let (watch, mut publisher) = MaterialWatch::from_memory(material);
     let mut verdict_after = |trust: vidimus_tls::material::Trust| {
-        publisher.replace_trust(trust, &clock);
+        publisher.replace_trust(trust);
         let trust = Arc::clone(watch.current().trust());
         let numbers: Vec<_> = trust
             .revocation_lists()
@@ -208,23 +206,20 @@ fn lists_of_cas_that_nobody_has_presented_do_not_displace_each_other() {
     let own = leaf(&root, &[1]);
     let first = in_memory(&own, given(old.revocation_list(40).revoke(&[7]).pem()));
     let (watch, mut publisher) = MaterialWatch::from_memory((*first.current()).clone());
-    publisher.replace_trust(given(new.revocation_list(1).pem()), &Clock::system());
+    publisher.replace_trust(given(new.revocation_list(1).pem()));
     let trust = Arc::clone(watch.current().trust());
     assert_eq!(verdict(&trust, &of_old, now()), Err("revoked"));
     assert_eq!(verdict(&trust, &of_new, now()), Ok(()));
     // Only so many are kept while nobody knows; once a peer has shown who signed them, each line has one.
     for number in 2..20 {
-        publisher.replace_trust(given(new.revocation_list(number).pem()), &Clock::system());
+        publisher.replace_trust(given(new.revocation_list(number).pem()));
     }
     let trust = Arc::clone(watch.current().trust());
     assert_eq!(verdict(&trust, &of_old, now()), Err("revoked"));
     assert_eq!(trust.revocation_lists().len(), 2);
     let strangers = Authority::root("nobody's");
     for number in 1..20 {
-        publisher.replace_trust(
-            given(strangers.revocation_list(number).pem()),
-            &Clock::system(),
-        );
+        publisher.replace_trust(given(strangers.revocation_list(number).pem()));
     }
     let lists = watch.current().trust().revocation_lists();
     assert_eq!(lists.len(), 2 + 1 + 4, "{lists:?}");

@@ -7,7 +7,6 @@ use vidimus_proto::testkit::v1::echo_client::EchoClient;
 use vidimus_testkit::pki::{AuthoritySpec, RevocationListSpec};
 use vidimus_testkit::{Authority, Credential, wait_until_async};
 use vidimus_tls::channel::{Channel, ClientTls};
-use vidimus_tls::clock::Clock;
 use vidimus_tls::material::{Identity, Material, RevocationCheck, RevocationOptions, Usage};
 use vidimus_tls::server::Security;
 use vidimus_tls::watch::MaterialWatch;
@@ -160,7 +159,7 @@ async fn a_check_that_is_widened_ends_whom_it_finds() {
         .await
         .expect("its own CA is not looked up");
     call(&mut staying).await.expect("a call");
-    publisher.replace_trust(given(RevocationCheck::Chain), &Clock::system());
+    publisher.replace_trust(given(RevocationCheck::Chain));
     wait_until_async(DEADLINE, || async {
         let withdrawn = running.server.stats().withdrawn;
         if withdrawn == 1 {
