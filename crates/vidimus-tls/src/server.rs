@@ -28,6 +28,7 @@
 //! ```
 
 mod accept;
+mod backoff;
 mod connection;
 mod drive;
 mod ending;

@@ -1,9 +1,10 @@
 //! The accept loop of one listener, and its end.
 
-use std::io;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use std::{future, io};
 
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
@@ -11,6 +12,7 @@ use tokio::time::{sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::backoff::Backoff;
 use super::connection::{self, Serve, Shared};
 use super::handshake::Handshaker;
 use super::listener::{Arrival, Listener};
@@ -21,9 +23,6 @@ use super::{Inner, Security};
 
 /// Refused peers that are read at the same time, so that they see the alert.
 const MAX_LINGERING: usize = 256;
-/// The pauses after an error of `accept`: the first one and the longest.
-const BACKOFF: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
-
 /// What a task gets to notice that its connection is over.
 const MOMENT: Duration = Duration::from_secs(1);
 
@@ -62,8 +61,10 @@ pub(super) async fn serve<S: Serve>(
     }
     // Before the first connection, so that it is judged by every change that comes after it.
     let overseer = Overseer::start(&server).map_err(ServeError::Thread)?;
+    let shared = Arc::new(share(&server));
     tokio::select! {
-        drained = accept_all(&server, listener, service, shutdown) => Ok(drained),
+        drained = accept_all(&shared, listener, service, shutdown) => Ok(drained),
+        never = forget_replaced(&shared) => match never {},
         // Until the last connection is gone: those that may finish their calls are held to what changes meanwhile, too.
         never = overseer.run() => match never {},
     }
@@ -71,12 +72,12 @@ pub(super) async fn serve<S: Serve>(
 
 /// Accepts until the shutdown, and drains.
 async fn accept_all<S: Serve>(
-    server: &Arc<Inner>,
+    shared: &Arc<Shared>,
     listener: Listener,
     service: S,
     shutdown: CancellationToken,
 ) -> Drained {
-    let shared = Arc::new(share(server));
+    let server = &shared.server;
     let mut connections = JoinSet::new();
     let mut backoff = Backoff::default();
     loop {
@@ -92,7 +93,7 @@ async fn accept_all<S: Serve>(
                         turn_away(server, arrival.address);
                         continue;
                     }
-                    let run = connection::run(Arc::clone(&shared), arrival, service.clone());
+                    let run = connection::run(Arc::clone(shared), arrival, service.clone());
                     connections.spawn(run);
                 }
                 Err(error) => backoff.after(&error, server),
@@ -100,7 +101,14 @@ async fn accept_all<S: Serve>(
         }
     }
     drop(listener);
-    drain(server, &shared, connections).await
+    drain(server, shared, connections).await
+}
+
+async fn forget_replaced(shared: &Shared) -> Infallible {
+    match &shared.handshaker {
+        Some(handshaker) => handshaker.forget_replaced().await,
+        None => future::pending().await,
+    }
 }
 
 fn share(server: &Arc<Inner>) -> Shared {
@@ -130,39 +138,6 @@ async fn accept(listener: &Listener, until: Option<Instant>) -> io::Result<Arriv
         sleep_until(until.into()).await;
     }
     listener.accept().await
-}
-
-/// When to accept again after an error. A moment, not a length: the loop starts to wait anew whenever anything else
-/// happens, and connections that end more often than the pause is long would put it off for ever.
-#[derive(Debug, Default)]
-struct Backoff {
-    pause: Duration,
-    until: Option<Instant>,
-}
-
-impl Backoff {
-    /// A connection that broke before it was accepted is no reason to wait; a process without free file descriptors is,
-    /// or the loop would spin.
-    fn after(&mut self, error: &io::Error, server: &Inner) {
-        match error.kind() {
-            io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionRefused
-            | io::ErrorKind::HostUnreachable
-            | io::ErrorKind::Interrupted
-            | io::ErrorKind::NetworkDown
-            | io::ErrorKind::NetworkUnreachable => *self = Self::default(),
-            _ => {
-                server.counters.accept_errors.add();
-                if self.pause.is_zero() {
-                    tracing::error!(error = %error, "cannot accept connections; trying again");
-                }
-                let (first, longest) = BACKOFF;
-                self.pause = self.pause.saturating_mul(2).clamp(first, longest);
-                self.until = Instant::now().checked_add(self.pause);
-            }
-        }
-    }
 }
 
 /// Counts and tells of a connection that is closed because there are too many.
@@ -241,26 +216,6 @@ mod tests {
         assert_eq!(seconds().await, 0);
         drop(all);
         assert_eq!(seconds().await, 1, "the twin: there is room");
-    }
-
-    /// T17. Running out of file descriptors slows accepting down instead of spinning or ending; a peer's reset doesn't.
-    #[test]
-    fn accepting_pauses_longer_and_longer_without_file_descriptors() {
-        let server = Server::builder(Security::Local(LocalPeers::owner())).build();
-        let too_many = io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
-        let mut backoff = Backoff::default();
-        let mut pauses = Vec::new();
-        for _ in 0..10 {
-            backoff.after(&too_many, &server.0);
-            pauses.push(backoff.pause.as_millis());
-        }
-        assert_eq!(pauses, [10, 20, 40, 80, 160, 320, 640, 1000, 1000, 1000]);
-        assert_eq!(server.stats().accept_errors, 10);
-        assert!(backoff.until.is_some());
-        let reset = io::Error::from(io::ErrorKind::ConnectionAborted);
-        backoff.after(&reset, &server.0);
-        assert_eq!((backoff.pause, backoff.until), (Duration::ZERO, None));
-        assert_eq!(server.stats().accept_errors, 10);
     }
 
     /// T17. Whatever else happens in the loop makes it wait anew, and must not put the end of the pause off.

@@ -1,7 +1,8 @@
 //! One handshake, with the material of the moment in which the client's first message was complete.
 
-use std::io;
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::{future, io};
 
 use arc_swap::ArcSwapOption;
 use rustls::ServerConfig;
@@ -27,9 +28,9 @@ const NO_APPLICATION_PROTOCOL: [u8; 7] = [21, 3, 3, 0, 2, 2, 120];
 #[derive(Debug)]
 pub(super) struct Handshaker {
     pub(super) material: MaterialWatch,
-    pub(super) clients: ClientAuth,
-    pub(super) protocols: Protocols,
-    pub(super) clock: Clock,
+    clients: ClientAuth,
+    protocols: Protocols,
+    clock: Clock,
     made: ArcSwapOption<Made>,
 }
 
@@ -157,7 +158,22 @@ impl Handshaker {
             material: Arc::clone(material),
             config: Arc::clone(&config),
         })));
+        // A change since the material was taken has been forgotten already.
+        if !Arc::ptr_eq(&self.material.current(), material) {
+            self.made.store(None);
+        }
         Ok(config)
+    }
+
+    /// Forgets what was made of material that has been replaced, so that its private key doesn't stay in memory until the
+    /// next handshake.
+    pub(super) async fn forget_replaced(&self) -> Infallible {
+        let mut material = self.material.subscribe();
+        // The sender lives as long as the watch in `self`.
+        while material.changed().await.is_ok() {
+            self.made.store(None);
+        }
+        future::pending().await
     }
 }
 
@@ -193,8 +209,10 @@ pub(super) fn prepare(socket: &Socket) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use tokio::net::{TcpListener, TcpStream};
+    use vidimus_testkit::Pki;
 
     use super::*;
+    use crate::material::{Identity, Usage};
 
     /// T19.
     #[tokio::test]
@@ -211,5 +229,32 @@ mod tests {
             Socket::Tcp(stream) => assert!(stream.nodelay().expect("an option")),
             Socket::Unix(_) => unreachable!("it is TCP"),
         }
+    }
+
+    /// V14. A handshake that took its material before a change makes its configuration after it: for itself alone.
+    #[test]
+    fn a_configuration_of_replaced_material_is_not_kept() {
+        let (pki, clock) = (Pki::new("Example"), Clock::system());
+        let leaf = pki.leaf("server").dns("server.test").server().issue();
+        let (chain, key) = (leaf.chain_pem(), leaf.key_pem());
+        let (chain, key) = (chain.as_bytes(), key.as_bytes());
+        let identity = Identity::from_pem(chain, key, Usage::Server, clock.now());
+        let roots = pki.root.pem();
+        let trust = Trust::from_pem(roots.as_bytes(), clock.now()).expect("a root");
+        let material = Material::of(identity.expect("an identity"), trust);
+        let (watch, mut publisher) = MaterialWatch::from_memory(material);
+        let (clients, protocols) = (ClientAuth::Roots, Protocols::H2);
+        let handshaker = Handshaker::new(watch.clone(), clients, protocols, clock.clone());
+        let made = |material: &Arc<Material>| {
+            handshaker.config(material).expect("a configuration");
+            handshaker.made.load().is_some()
+        };
+
+        let replaced = watch.current();
+        assert!(made(&replaced));
+        let taken = publisher.replace_identity(chain, key, Usage::Server, &clock);
+        taken.expect("the same once more");
+        assert!(made(&watch.current()));
+        assert!(!made(&replaced));
     }
 }

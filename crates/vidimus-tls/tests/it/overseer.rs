@@ -1,4 +1,4 @@
-//! What goes on while connections are judged again, and what is judged while a server shuts down.
+//! What goes on while connections are judged again, what is judged while a server shuts down, and what is forgotten.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -193,4 +193,32 @@ fn busy_handlers_do_not_put_off_a_withdrawal() {
         busy.await.expect("a thread").expect("released");
         running.stop().await;
     });
+}
+
+/// V14. A key that was replaced is gone from memory with the last handshake that uses it, though its connections go on.
+#[tokio::test]
+async fn a_replaced_key_is_not_kept_for_the_next_handshake() {
+    let mut rotation = Rotation::new();
+    let security = Security::mutual(rotation.watch.clone());
+    let running = Running::start(security, Setup::default()).await;
+    let client = rotation.client(&rotation.stays, "stays.test");
+    let mut client = client.echo(running.address).await;
+    call(&mut client).await.expect("a call");
+
+    let replaced = Arc::downgrade(rotation.watch.current().identity());
+    let next = rotation.stays.leaf("next").dns(SERVER).server().issue();
+    let (chain, key) = (next.chain_pem(), next.key_pem());
+    let (chain, key) = (chain.as_bytes(), key.as_bytes());
+    let publisher = &mut rotation.publisher;
+    let taken = publisher.replace_identity(chain, key, Usage::Server, &Clock::system());
+    taken.expect("a good identity");
+    wait_until_async(DEADLINE, || async {
+        match replaced.strong_count() {
+            0 => Ok(()),
+            held => Err(held),
+        }
+    })
+    .await;
+    call(&mut client).await.expect("goes on");
+    running.stop().await;
 }
