@@ -11,10 +11,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::durable::{self, Mode, WriteError, folder_of, temporary_beside};
 use crate::read::{self, ReadError};
@@ -23,6 +25,9 @@ const DATA: &str = "..data";
 const GENERATION: &str = "..generation-";
 /// Files that were laid out by hand are taken over into the layout; larger ones are not ours.
 const MAX_ADOPTED_BYTES: u64 = 64 << 20;
+/// How long somebody else's turn at a folder is waited for; a turn is a matter of milliseconds.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Why the new files are not what readers see. Up to the swap of `..data` they see the old ones.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +46,14 @@ pub enum PublishError {
         /// What the system said.
         #[source]
         source: io::Error,
+    },
+    /// Somebody else's turn at the folder did not end.
+    #[error("another program has been changing {path} for {} s and has not finished", waited.as_secs())]
+    Busy {
+        /// The folder.
+        path: PathBuf,
+        /// How long its end was waited for.
+        waited: Duration,
     },
     /// A file that was there before could not be taken over.
     #[error(transparent)]
@@ -81,7 +94,7 @@ pub fn publish(dir: impl AsRef<Path>, files: &[(&str, &[u8], Mode)]) -> Result<(
     let dir = dir.as_ref();
     check_names(files)?;
     create_public(dir)?;
-    Turn::take(dir)?.publish(files)
+    Turn::take(dir, PATIENCE)?.publish(files)
 }
 
 /// The right to publish into a folder. Others wait until it is dropped, so that what its holder publishes can be made of
@@ -93,15 +106,37 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// Waits until nobody else has it. The folder must be there.
+    /// Waits on this thread until nobody else has it, but no longer than `patience`. The folder must be there.
     ///
     /// # Errors
-    /// [`PublishError::Prepare`].
-    pub fn take(dir: impl AsRef<Path>) -> Result<Self, PublishError> {
-        let dir = dir.as_ref().to_owned();
-        match File::open(&dir).and_then(|folder| folder.lock().map(|()| folder)) {
-            Ok(lock) => Ok(Self { dir, _lock: lock }),
-            Err(source) => Err(PublishError::Prepare { path: dir, source }),
+    /// [`PublishError::Prepare`] and [`PublishError::Busy`].
+    pub fn take(dir: impl AsRef<Path>, patience: Duration) -> Result<Self, PublishError> {
+        let path = dir.as_ref().to_owned();
+        let began = Instant::now();
+        let lock = match File::open(&path) {
+            Ok(folder) => folder,
+            Err(source) => return Err(PublishError::Prepare { path, source }),
+        };
+        loop {
+            match lock.try_lock() {
+                Ok(()) => {
+                    return Ok(Self {
+                        dir: path,
+                        _lock: lock,
+                    });
+                }
+                Err(TryLockError::Error(source)) => {
+                    return Err(PublishError::Prepare { path, source });
+                }
+                Err(TryLockError::WouldBlock) if began.elapsed() >= patience => {
+                    return Err(PublishError::Busy {
+                        path,
+                        waited: patience,
+                    });
+                }
+                // A blocked wait for a lock can't be given a deadline.
+                Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+            }
         }
     }
 

@@ -6,8 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use vidimus_fs::bundle::{PublishError, Turn, publish};
+use vidimus_fs::bundle::{PATIENCE, PublishError, Turn, publish};
 use vidimus_fs::{Mode, durable};
 
 const NAMES: [&str; 3] = ["tls.crt", "tls.key", "ca.crt"];
@@ -185,7 +186,7 @@ fn publishers_take_turns() {
     thread::scope(|scope| {
         for publisher in 0..4_u8 {
             scope.spawn(move || {
-                for _ in 0..10 {
+                for _ in 0..5 {
                     publish(dir, &files(&[publisher; 100])).unwrap();
                 }
             });
@@ -205,8 +206,8 @@ fn what_is_made_of_the_present_files_loses_nothing() {
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(move || {
-                for _ in 0..10 {
-                    let turn = Turn::take(dir).unwrap();
+                for _ in 0..5 {
+                    let turn = Turn::take(dir, PATIENCE).unwrap();
                     let mut content = fs::read(dir.join("ca.crt")).unwrap();
                     content.push(b'x');
                     turn.publish(&files(&content)).unwrap();
@@ -214,5 +215,21 @@ fn what_is_made_of_the_present_files_loses_nothing() {
             });
         }
     });
-    assert_eq!(read_once(dir).unwrap(), vec![vec![b'x'; 40]; 3]);
+    assert_eq!(read_once(dir).unwrap(), vec![vec![b'x'; 20]; 3]);
+}
+
+/// V10. A turn that never ends is waited for no longer than asked, and the refusal names the folder.
+#[test]
+fn a_turn_is_waited_for_in_bounds() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path();
+    let turn = Turn::take(dir, PATIENCE).unwrap();
+    let refused = Turn::take(dir, Duration::from_millis(30)).unwrap_err();
+    assert!(
+        matches!(refused, PublishError::Busy { .. })
+            && refused.to_string().contains(dir.to_str().unwrap()),
+        "{refused}"
+    );
+    drop(turn);
+    Turn::take(dir, Duration::ZERO).unwrap();
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use clap::Subcommand;
 use vidimus_daemon::clock::{Clock as _, SystemClock};
+use vidimus_fs::bundle::{PATIENCE, Turn};
 use vidimus_tls::identity::Fingerprint;
 
 use super::page;
@@ -39,6 +40,12 @@ impl RootsCommand {
             Self::Remove(args) => args.run().await,
         }
     }
+}
+
+/// Whoever else changes the folder waits from here on: what is written is made of what is read in the turn.
+async fn take_turn(folder: &Path) -> anyhow::Result<Turn> {
+    let folder = folder.to_owned();
+    Ok(tokio::task::spawn_blocking(move || Turn::take(folder, PATIENCE)).await??)
 }
 
 fn now() -> std::time::SystemTime {

@@ -1,7 +1,15 @@
 //! `vidimus tls roots` on a folder whose files are published together, as the quickstart and other programs of this
 //! project do it.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Stdio};
+use std::{
+    fs,
+    io::{BufRead as _, BufReader, Write as _},
+    os::unix::{fs::PermissionsExt as _, net::UnixListener},
+    path::Path,
+    process::Stdio,
+    thread,
+    time::Duration,
+};
 
 use vidimus_fs::{
     Mode,
@@ -73,8 +81,8 @@ fn a_root_comes_and_goes_in_a_published_folder_with_large_lists() {
 
 /// T9, V10. What another program publishes while the command waits for its turn is not put back.
 #[test]
-fn a_leaf_that_is_published_meanwhile_stays() {
-    let (old, new) = (Pki::new("Old"), Pki::new("New"));
+fn what_is_published_meanwhile_stays() {
+    let (old, new, third) = (Pki::new("Old"), Pki::new("New"), Pki::new("Third"));
     let house = tempfile::tempdir().expect("a folder");
     let dir = house.path().join("tls");
     let first = leaf(&old).files(&[&old.root]);
@@ -82,25 +90,97 @@ fn a_leaf_that_is_published_meanwhile_stays() {
     let pem = house.path().join("new.pem");
     write(&pem, new.root.pem());
 
-    let turn = Turn::take(&dir).expect("the folder");
+    let turn = Turn::take(&dir, PATIENCE).expect("the folder");
     let mut command = vidimus(["tls", "roots", "add"]);
     command.arg(&dir).arg("--root").arg(&pem);
     let added = command.stderr(Stdio::piped()).spawn().expect("the program");
-    let waiter = format!(" {} ", added.id());
+    // It opens the folder to wait for its turn, and has read nothing by then.
+    let open = format!("/proc/{}/fd", added.id());
     wait_until(PATIENCE, || {
-        let locks = fs::read_to_string("/proc/locks").map_err(|error| error.to_string())?;
-        let waits = |line: &str| line.contains("-> FLOCK") && line.contains(&waiter);
-        locks.lines().any(waits).then_some(()).ok_or(locks)
+        let open = fs::read_dir(&open).map_err(|error| error.to_string())?;
+        let mut targets = open.flatten().map(|entry| fs::read_link(entry.path()));
+        let waits = targets.any(|target| target.is_ok_and(|target| target == dir));
+        waits
+            .then_some(())
+            .ok_or_else(|| "not in the folder yet".to_owned())
     });
-    let second = leaf(&old).files(&[&old.root]);
+    let second = leaf(&old).files(&[&old.root, &third.root]);
     turn.publish(&files(&second, "")).expect("a new leaf");
     drop(turn);
 
     let ended = added.wait_with_output().expect("its end");
     let told = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{told}");
-    let both = format!("{}{}", old.root.pem(), new.root.pem());
-    assert_eq!(read(&dir, "ca.crt"), both);
+    let all = [&old, &third, &new].map(|pki| pki.root.pem()).concat();
+    assert_eq!(read(&dir, "ca.crt"), all);
     assert_eq!(read(&dir, "tls.crt"), second[0].1);
     assert_eq!(read(&dir, "tls.key"), second[1].1);
+}
+
+/// T9, V10. The folder is not kept from others while a program takes its time to say who needs the root. Roots that changed
+/// meanwhile end the removal, and so does a certificate that needs the root by now; another one is not put back.
+#[test]
+fn what_changes_while_a_program_is_asked_is_seen() {
+    let (old, new, third) = (Pki::new("Old"), Pki::new("New"), Pki::new("Third"));
+    let two = [&old.root, &new.root];
+    let three = [&old.root, &new.root, &third.root];
+    for (meanwhile, words) in [
+        (leaf(&new).files(&three), "was changed while"),
+        (leaf(&old).files(&two), "issue it anew first"),
+        (leaf(&new).files(&two), "removed from"),
+    ] {
+        let house = tempfile::tempdir().expect("a folder");
+        let dir = house.path().join("tls");
+        bundle::publish(&dir, &files(&leaf(&new).files(&two), "")).expect("published files");
+        let socket = house.path().join("admin.sock");
+        let listener = UnixListener::bind(&socket).expect("a socket");
+        let (folder, socket) = (dir.display().to_string(), socket.display().to_string());
+        let ran = thread::scope(|scope| {
+            scope.spawn(|| {
+                answer(&listener, || {
+                    let turn = Turn::take(&dir, Duration::ZERO).expect("nobody has the folder");
+                    turn.publish(&files(&meanwhile, "")).expect("new files");
+                });
+                if words == "removed from" {
+                    answer(&listener, || ()); // whether it has gone out of use
+                }
+            });
+            Ran::of([
+                "tls",
+                "roots",
+                "remove",
+                &folder,
+                "CN=Old root",
+                "--socket",
+                &socket,
+            ])
+        });
+        let removed = words == "removed from";
+        ran.failed(i32::from(!removed), words);
+        let roots = if removed {
+            new.root.pem()
+        } else {
+            meanwhile[2].1.clone()
+        };
+        assert_eq!(read(&dir, "ca.crt"), roots);
+        assert_eq!(read(&dir, "tls.crt"), meanwhile[0].1);
+    }
+}
+
+/// Takes one question to a program whose peers don't need any root, and answers it after `first`.
+fn answer(listener: &UnixListener, first: impl FnOnce()) {
+    let (stream, _) = listener.accept().expect("a question");
+    let lines = BufReader::new(&stream).lines();
+    let head = lines
+        .map_while(Result::ok)
+        .take_while(|line| !line.is_empty());
+    assert!(head.count() > 0);
+    first();
+    let page = r#"{"generation":1,"roots":[],"summary":[],"connections":[],"without":{"known":true,"needed_by":[]}}"#;
+    let length = page.len();
+    write!(
+        &stream,
+        "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{page}"
+    )
+    .expect("an answer");
 }

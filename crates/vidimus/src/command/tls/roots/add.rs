@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use vidimus_fs::bundle::Turn;
 use vidimus_tls::identity::Fingerprint;
 
-use super::{bundle, bundle::Bundle, wait_until_in_use};
+use super::{bundle, bundle::Bundle, take_turn, wait_until_in_use};
 use crate::{exit::Stop, output};
 
 /// Arguments of `vidimus tls roots add`.
@@ -33,8 +32,7 @@ pub(crate) struct AddArgs {
 
 impl AddArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        // Whoever else changes the folder waits: what is written is made of what is read here.
-        let turn = Turn::take(&self.folder)?;
+        let turn = take_turn(&self.folder).await?;
         let bundle = Bundle::read(&self.folder)?;
         bundle.require_own_files()?;
         let new = bundle::new_roots(&self.root)?;

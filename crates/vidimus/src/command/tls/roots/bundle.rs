@@ -77,6 +77,11 @@ impl Bundle {
         Ok(Self { files, trust, text })
     }
 
+    /// Whether both were read from the same content.
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+
     /// The root that a person means by a fingerprint, the beginning of one, or a subject.
     pub(super) fn find(&self, wanted: &str) -> anyhow::Result<&Root> {
         let digits: String = wanted.chars().filter(|c| *c != ':').collect();

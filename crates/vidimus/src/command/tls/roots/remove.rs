@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use vidimus_fs::bundle::Turn;
 use vidimus_tls::{check, material::Root};
 
-use super::{bundle::Bundle, now, wait_until_in_use};
+use super::{bundle::Bundle, now, take_turn, wait_until_in_use};
 use crate::{
     command::tls::page::{self, Page},
     exit::Stop,
@@ -45,8 +44,6 @@ pub(crate) struct RemoveArgs {
 
 impl RemoveArgs {
     pub(super) async fn run(self) -> anyhow::Result<()> {
-        // Whoever else changes the folder waits: what is written is made of what is read here.
-        let turn = Turn::take(&self.folder)?;
         let bundle = Bundle::read(&self.folder)?;
         bundle.require_own_files()?;
         let root = bundle.find(&self.root)?;
@@ -58,7 +55,16 @@ impl RemoveArgs {
                 bundle.files.ca.display()
             )));
         }
-        let objections = self.objections(&bundle, root).await?;
+        let mut objections = self.peers_that_need(root).await?;
+        // A program may take long to answer, so others may change the folder until here.
+        let turn = take_turn(&self.folder).await?;
+        if !Bundle::read(&self.folder)?.is_as(&bundle) {
+            return Err(Stop::failure(format!(
+                "{} was changed while the programs were asked who needs the root; nothing is removed: try again",
+                bundle.files.ca.display()
+            )));
+        }
+        objections.extend(own_objection(&bundle, root));
         for objection in &objections {
             output::note(objection);
         }
@@ -76,17 +82,9 @@ impl RemoveArgs {
         Ok(())
     }
 
-    /// Who still needs the root.
-    async fn objections(&self, bundle: &Bundle, root: &Root) -> anyhow::Result<Vec<String>> {
+    /// Which connected peers still need the root.
+    async fn peers_that_need(&self, root: &Root) -> anyhow::Result<Vec<String>> {
         let mut objections = Vec::new();
-        let rest = bundle.trust.without(root.fingerprint());
-        let own = |trust| check::own_root(&bundle.files, trust, now());
-        if own(&bundle.trust).is_some() && own(&rest).is_none() {
-            objections.push(format!(
-                "the certificate in {} leads to this root and to no other one: issue it anew first",
-                bundle.files.certificate.display()
-            ));
-        }
         for socket in &self.socket {
             match page::ask(socket, Some(root.fingerprint())).await {
                 Ok(page) => objections.extend(peers(&page, socket, root)),
@@ -96,6 +94,18 @@ impl RemoveArgs {
         }
         Ok(objections)
     }
+}
+
+/// That the folder's own certificate, as it is now, needs the root.
+fn own_objection(bundle: &Bundle, root: &Root) -> Option<String> {
+    let rest = bundle.trust.without(root.fingerprint());
+    let own = |trust| check::own_root(&bundle.files, trust, now());
+    (own(&bundle.trust).is_some() && own(&rest).is_none()).then(|| {
+        format!(
+            "the certificate in {} leads to this root and to no other one: issue it anew first",
+            bundle.files.certificate.display()
+        )
+    })
 }
 
 /// The peers of one program that need the root.
