@@ -1,6 +1,12 @@
 //! A small bounded HTTP/1.1 server for pages about the process itself.
 
-use std::{any::Any, io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 pub use axum::Router;
 use hyper_util::{
@@ -9,7 +15,7 @@ use hyper_util::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite},
-    net::{TcpListener, UnixListener, UnixStream},
+    net::{TcpListener, UnixListener, unix::UCred},
     sync::Semaphore,
     task::JoinSet,
 };
@@ -19,6 +25,8 @@ const CONNECTIONS: usize = 128;
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 const DRAIN: Duration = Duration::from_secs(5);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// The least time between two lines about refused users.
+const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 
 /// Where the pages are served.
 #[derive(Debug)]
@@ -35,6 +43,14 @@ pub struct UnixSocket {
     // Dropped first: whoever removes a socket's name has to know that it is still this socket's.
     _name: Box<dyn Any + Send + Sync>,
     listener: UnixListener,
+    refusals: Refusals,
+}
+
+/// Refused users, of whom not everyone is logged: connecting costs a stranger nothing.
+#[derive(Debug, Default)]
+struct Refusals {
+    logged: Option<Instant>,
+    unlogged: u64,
 }
 
 /// The TCP address could not be bound.
@@ -66,6 +82,7 @@ impl Listener {
         Self::Unix(UnixSocket {
             _name: Box::new(name),
             listener,
+            refusals: Refusals::default(),
         })
     }
 
@@ -81,14 +98,14 @@ impl Listener {
 
 /// Serves `routes` until the token is cancelled, then lets the requests under way finish for a few
 /// seconds. Bounded: 128 connections, 10 seconds for a request's header.
-pub async fn serve(listener: Listener, routes: Router, shutdown: CancellationToken) {
+pub async fn serve(mut listener: Listener, routes: Router, shutdown: CancellationToken) {
     let permits = Arc::new(Semaphore::new(CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
         let permit = Arc::clone(&permits).acquire_owned();
         let accepted = async {
             let permit = permit.await;
-            (accept(&listener).await, permit)
+            (accept(&mut listener).await, permit)
         };
         tokio::select! {
             biased;
@@ -121,7 +138,7 @@ pub async fn serve(listener: Listener, routes: Router, shutdown: CancellationTok
 trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-async fn accept(listener: &Listener) -> io::Result<Box<dyn Stream>> {
+async fn accept(listener: &mut Listener) -> io::Result<Box<dyn Stream>> {
     match listener {
         Listener::Tcp(listener) => {
             let (stream, _) = listener.accept().await?;
@@ -130,26 +147,44 @@ async fn accept(listener: &Listener) -> io::Result<Box<dyn Stream>> {
         }
         Listener::Unix(socket) => loop {
             let (stream, _) = socket.listener.accept().await?;
-            if is_owner_or_root(&stream)? {
+            let peer = stream.peer_cred()?;
+            if is_owner_or_root(&peer) {
                 return Ok(Box::new(stream));
+            }
+            if let Some(unlogged) = socket.refusals.count(Instant::now()) {
+                tracing::warn!(
+                    uid = peer.uid(),
+                    gid = peer.gid(),
+                    pid = peer.pid(),
+                    unlogged,
+                    "refused another user on a socket of status pages"
+                );
             }
         },
     }
 }
 
 /// Whether the kernel says that a trusted user connected: the socket's mode may have been changed by hand.
-fn is_owner_or_root(stream: &UnixStream) -> io::Result<bool> {
-    let peer = stream.peer_cred()?;
-    let is_admitted = peer.uid() == 0 || peer.uid() == rustix::process::geteuid().as_raw();
-    if !is_admitted {
-        tracing::warn!(
-            uid = peer.uid(),
-            gid = peer.gid(),
-            pid = peer.pid(),
-            "refused another user on a socket of status pages"
-        );
+///
+/// A user that has no number in this process's user namespace is 65534 here (`/proc/sys/kernel/overflowuid`), and a process
+/// that runs as 65534 itself can't tell that one from its own: it has the socket's folder alone to keep others out.
+fn is_owner_or_root(peer: &UCred) -> bool {
+    peer.uid() == 0 || peer.uid() == rustix::process::geteuid().as_raw()
+}
+
+impl Refusals {
+    /// Counts one more; if it is to be logged, with the number of those that were not since the last line.
+    fn count(&mut self, now: Instant) -> Option<u64> {
+        let is_due = self
+            .logged
+            .is_none_or(|logged| now.saturating_duration_since(logged) >= REFUSAL_PAUSE);
+        if is_due {
+            self.logged = Some(now);
+            return Some(std::mem::take(&mut self.unlogged));
+        }
+        self.unlogged = self.unlogged.saturating_add(1);
+        None
     }
-    Ok(is_admitted)
 }
 
 async fn connection(stream: Box<dyn Stream>, routes: Router, shutdown: CancellationToken) {
@@ -168,5 +203,22 @@ async fn connection(stream: Box<dyn Stream>, routes: Router, shutdown: Cancellat
     };
     if let Err(error) = result {
         tracing::debug!(error = %crate::telemetry::chain(&error), "connection ended");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// K15. Whoever floods the socket gets one line a second.
+    #[test]
+    fn a_flood_of_refused_users_is_logged_once_a_second_and_counted() {
+        let mut refusals = Refusals::default();
+        let start = Instant::now();
+        assert_eq!(refusals.count(start), Some(0));
+        assert!((0..99).all(|_| refusals.count(start).is_none()));
+        let later = start.checked_add(REFUSAL_PAUSE).unwrap();
+        assert_eq!(refusals.count(later), Some(99));
+        assert_eq!(refusals.count(later), None);
     }
 }
