@@ -32,6 +32,7 @@ case $task in
     needs c++ g++ # libFuzzer
     needs openssl openssl
     needs strace strace
+    needs ip iproute2 # a network of its own for a test
     # programs that the interop tests meet
     needs curl curl
     needs haproxy haproxy

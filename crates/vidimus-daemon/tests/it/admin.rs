@@ -112,7 +112,9 @@ async fn answers_on_a_unix_socket_whose_name_goes_with_it() {
 async fn another_user_is_not_answered_on_the_unix_socket() {
     const STRANGER: u32 = 65_534;
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can connect as another user");
+        let why = "only root can connect as another user";
+        assert!(std::env::var_os("CI").is_none(), "{why}");
+        eprintln!("not tested: {why}");
         return;
     }
     let dir = tempfile::tempdir().unwrap();

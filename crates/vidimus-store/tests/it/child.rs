@@ -60,10 +60,9 @@ pub(crate) fn in_own_mount(mount: &Path, then: &str) -> Option<Vec<OsString>> {
         .arg(&tmpfs)
         .status();
     if !possible.is_ok_and(|status| status.success()) {
-        eprintln!(
-            "no mount namespace to be had here: {} is not tested",
-            mount.display()
-        );
+        let why = "no mount namespace to be had here";
+        assert!(env::var_os("CI").is_none(), "{why}");
+        eprintln!("not tested: {why}");
         return None;
     }
     let script = format!("{tmpfs} && {then} exec \"$0\" \"$@\"");

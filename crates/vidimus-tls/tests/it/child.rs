@@ -37,13 +37,19 @@ pub(crate) fn start_in_own_network(test: &str, argument: impl AsRef<OsStr>) -> O
     };
     let possible = unshare().args(["ip", "link", "set", "lo", "up"]).status();
     if !possible.is_ok_and(|status| status.success()) {
-        eprintln!("no network namespace to be had here: {test} is not tested");
+        untested("no network namespace, or no `ip` to set one up");
         return None;
     }
     let mut command = unshare();
     command.arg(program()).args(arguments(test));
     command.env(ARGUMENT, argument);
     Some(Process::spawn(command))
+}
+
+/// Says that a test can't be run here. In CI it has to be.
+pub(crate) fn untested(why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{why}");
+    eprintln!("not tested: {why}");
 }
 
 /// Waits for a word of the child that begins like this, and gives the rest of its line.

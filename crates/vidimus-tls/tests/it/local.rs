@@ -101,7 +101,7 @@ async fn a_group_is_admitted_and_another_is_not() {
 async fn another_user_is_kept_out_by_the_mode_and_by_its_credentials() {
     const STRANGER: u32 = 65_534;
     if own_uid() != 0 {
-        return;
+        return child::untested("only root can connect as another user");
     }
     let dir = tempfile::tempdir().expect("a folder");
     let open = std::fs::Permissions::from_mode(0o755);
