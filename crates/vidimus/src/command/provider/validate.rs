@@ -5,7 +5,6 @@ use std::{path::PathBuf, time::Duration};
 use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
-use tonic::Request;
 use tonic_health::pb::{HealthCheckRequest, health_client::HealthClient};
 use vidimus_daemon::clock::{Clock as _, SystemClock};
 use vidimus_proto::provider::v1::{self as pb, provider_client::ProviderClient};
@@ -17,7 +16,11 @@ use vidimus_tls::{
     watch::MaterialWatch,
 };
 
-use crate::{cli::OutputArgs, exit::Stop, output, time};
+use crate::{
+    cli::OutputArgs,
+    exit::{Exit, Stop},
+    output, time,
+};
 
 /// Arguments of `vidimus provider validate`.
 #[derive(Args, Debug)]
@@ -93,7 +96,14 @@ impl ValidateArgs {
             .connect_timeout(limit)
             .build()
             .with_context(|| format!("set up the channel to {}", self.endpoint))?;
-        let answer = self.ask(&channel, server_name, limit).await?;
+        let answer = tokio::time::timeout(limit, self.ask(&channel, server_name));
+        let answer = answer.await.map_err(|_| Stop {
+            exit: Exit::Unreachable,
+            message: format!(
+                "{} did not answer everything within {} s",
+                self.endpoint, self.timeout
+            ),
+        })??;
         output::print_fields(self.output.format, &answer, &answer.fields())?;
         if answer.ok {
             Ok(())
@@ -142,20 +152,10 @@ impl ValidateArgs {
         })
     }
 
-    async fn ask(
-        &self,
-        channel: &Channel,
-        server_name: String,
-        limit: Duration,
-    ) -> anyhow::Result<Answer> {
+    async fn ask(&self, channel: &Channel, server_name: String) -> anyhow::Result<Answer> {
         let mut client = ProviderClient::new(channel.clone());
-        let well = client
-            .validate(within(limit, pb::ValidateRequest {}))
-            .await?
-            .into_inner();
-        let capabilities = client
-            .get_capabilities(within(limit, pb::GetCapabilitiesRequest {}))
-            .await;
+        let well = client.validate(pb::ValidateRequest {}).await?.into_inner();
+        let capabilities = client.get_capabilities(pb::GetCapabilitiesRequest {}).await;
         let capabilities = match capabilities {
             Ok(answer) => answer.into_inner(),
             // A provider may leave the call out.
@@ -165,7 +165,7 @@ impl ValidateArgs {
             Err(status) => return Err(status.into()),
         };
         let health = HealthClient::new(channel.clone())
-            .check(within(limit, HealthCheckRequest::default()))
+            .check(HealthCheckRequest::default())
             .await;
         let health = match health {
             Ok(answer) => answer.into_inner().status().as_str_name().to_owned(),
@@ -224,12 +224,6 @@ impl Answer {
         fields.push(("network types", self.network_types.join(", ")));
         fields
     }
-}
-
-fn within<T>(limit: Duration, message: T) -> Request<T> {
-    let mut request = Request::new(message);
-    request.set_timeout(limit);
-    request
 }
 
 fn supported(answer: &pb::GetCapabilitiesResponse) -> Vec<&'static str> {

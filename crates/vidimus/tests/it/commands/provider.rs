@@ -1,6 +1,12 @@
 //! `vidimus provider`: starting only when it is protected, and looking at one.
 
-use std::process::Command;
+use std::{
+    io::{self, Read as _, Write as _},
+    net::{Shutdown, TcpListener, TcpStream},
+    process::Command,
+    thread,
+    time::Duration,
+};
 
 use vidimus_testkit::{Pki, Process};
 
@@ -150,4 +156,54 @@ fn validate_tells_how_a_provider_answers() {
         "{:?}",
         process.lines()
     );
+}
+
+/// The limit is one for everything: each of the three calls is answered within it, and all together are not.
+#[test]
+fn validate_gives_up_when_everything_takes_longer_than_it_may() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut process = Process::spawn(run(&folder.path().display().to_string(), Some("true")));
+    let slow = slow_way_to(address(&mut process));
+    let validate = |limit| {
+        let args = ["provider", "validate", &slow, "--plaintext", "--timeout"];
+        Ran::of(args.iter().chain([&limit]))
+    };
+    validate("1").failed(3, "did not answer everything within 1 s");
+    validate("60").failed(0, "");
+    process.terminate();
+    let ended = process.wait_exit(PATIENCE);
+    assert!(ended.success(), "{:?}", process.lines());
+}
+
+/// An address that leads to `server` and brings each of its answers late.
+fn slow_way_to(server: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("its address").to_string();
+    // The threads end with the connections and the test program.
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let client = client.expect("a connection");
+            let server = TcpStream::connect(&server).expect("the server");
+            let both = (client.try_clone(), server.try_clone());
+            let (mut from, mut to) = (both.0.expect("a socket"), both.1.expect("a socket"));
+            thread::spawn(move || {
+                let _copied = io::copy(&mut from, &mut to);
+                let _gone = to.shutdown(Shutdown::Both);
+            });
+            thread::spawn(move || bring_late(server, client));
+        }
+    });
+    address
+}
+
+fn bring_late(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
+    let mut answer = [0; 4096];
+    loop {
+        let length = from.read(&mut answer)?;
+        if length == 0 {
+            return Ok(());
+        }
+        thread::sleep(Duration::from_millis(400));
+        to.write_all(&answer[..length])?;
+    }
 }
