@@ -74,7 +74,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     crl_stale: GapArg,
 
-    /// What becomes of a certificate of whose issuer there is no list. With `refuse`, `--crl` wants a `crl.pem` at the start.
+    /// What becomes of a certificate of whose issuer there is no list. With `refuse`, `--crl leaf` and `--crl chain` want a
+    /// `crl.pem` at the start.
     #[arg(long, value_enum, default_value_t, value_name = "WHAT")]
     crl_missing: GapArg,
 
