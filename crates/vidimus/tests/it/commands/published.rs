@@ -81,7 +81,7 @@ fn a_root_comes_and_goes_in_a_published_folder_with_large_lists() {
 
 /// T9, V10. What another program publishes while the command waits for its turn is not put back.
 #[test]
-fn what_is_published_meanwhile_stays() {
+fn a_leaf_that_is_published_meanwhile_stays() {
     let (old, new, third) = (Pki::new("Old"), Pki::new("New"), Pki::new("Third"));
     let house = tempfile::tempdir().expect("a folder");
     let dir = house.path().join("tls");
