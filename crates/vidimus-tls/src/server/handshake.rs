@@ -252,7 +252,7 @@ mod tests {
 
         let replaced = watch.current();
         assert!(made(&replaced));
-        let taken = publisher.replace_identity(chain, key, Usage::Server, &clock);
+        let taken = publisher.replace_identity(chain, key, Usage::Server);
         taken.expect("the same once more");
         assert!(made(&watch.current()));
         assert!(!made(&replaced));

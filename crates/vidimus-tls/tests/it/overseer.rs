@@ -210,7 +210,7 @@ async fn a_replaced_key_is_not_kept_for_the_next_handshake() {
     let (chain, key) = (next.chain_pem(), next.key_pem());
     let (chain, key) = (chain.as_bytes(), key.as_bytes());
     let publisher = &mut rotation.publisher;
-    let taken = publisher.replace_identity(chain, key, Usage::Server, &Clock::system());
+    let taken = publisher.replace_identity(chain, key, Usage::Server);
     taken.expect("a good identity");
     wait_until_async(DEADLINE, || async {
         match replaced.strong_count() {
