@@ -244,7 +244,7 @@ mod tests {
         let material = Material::of(identity.expect("an identity"), trust);
         let (watch, mut publisher) = MaterialWatch::from_memory(material);
         let (clients, protocols) = (ClientAuth::Roots, Protocols::H2);
-        let handshaker = Handshaker::new(watch.clone(), clients, protocols, clock.clone());
+        let handshaker = Handshaker::new(watch.clone(), clients, protocols, clock);
         let made = |material: &Arc<Material>| {
             handshaker.config(material).expect("a configuration");
             handshaker.made.load().is_some()
