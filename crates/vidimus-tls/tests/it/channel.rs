@@ -19,13 +19,13 @@ mod trust;
 
 use tonic::{Code, Status};
 use vidimus_proto::testkit::v1::echo_client::EchoClient;
-use vidimus_testkit::{Authority, Credential, Pki};
+use vidimus_testkit::{Authority, Credential, Pki, wait_until_async};
 use vidimus_tls::channel::{Channel, ChannelBuilder, ClientTls};
 use vidimus_tls::clock::Clock;
 use vidimus_tls::material::{Identity, Material, Trust, Usage};
 use vidimus_tls::watch::MaterialWatch;
 
-use crate::support::{SERVER, request, soon};
+use crate::support::{DEADLINE, SERVER, request, soon};
 
 /// A client's material that doesn't change.
 fn material(credential: &Credential, roots: &[&Authority]) -> Material {
@@ -85,4 +85,17 @@ fn assert_status(outcome: Result<String, Status>, code: Code, parts: &[&str]) {
             status.message()
         );
     }
+}
+
+/// Waits until the channel has no connection.
+pub(crate) async fn until_disconnected(channel: &Channel) {
+    wait_until_async(DEADLINE, || async {
+        let connections = channel.status().connections.len();
+        if connections == 0 {
+            Ok(())
+        } else {
+            Err("still connected")
+        }
+    })
+    .await;
 }

@@ -6,20 +6,13 @@ use std::time::Duration;
 
 use vidimus_testkit::Pki;
 use vidimus_tls::clock::Clock;
-use vidimus_tls::events::{Event, EventReceiver, Events, Unit};
+use vidimus_tls::events::{Event, Events, Unit};
 use vidimus_tls::material::{Identity, IdentityError, Material, Trust, Usage};
 use vidimus_tls::policy::{AllowList, PolicyWatch};
 use vidimus_tls::runtime::Runtime;
 use vidimus_tls::watch::WatchOptions;
 
-use crate::support::{LogCapture, SERVER, clock, quick, soon};
-
-async fn next(heard: &mut EventReceiver) -> Event {
-    soon("an event", heard.next())
-        .await
-        .expect("an event")
-        .event
-}
+use crate::support::{LogCapture, SERVER, clock, next_event, quick};
 
 /// V10, V18. Reloads, refusals and what ends with time.
 #[tokio::test]
@@ -55,14 +48,14 @@ async fn material_in_memory_is_reported_as_files_are() {
         };
         replace(&second.chain_pem(), second.key_pem()).expect("a certificate with its key");
         let reloaded = |unit, generation| Event::Reloaded { unit, generation };
-        assert_eq!(next(&mut heard).await, reloaded(Unit::Identity, 2));
+        assert_eq!(next_event(&mut heard).await, reloaded(Unit::Identity, 2));
         assert_eq!(log.lines_with(&["INFO", "TLS material reloaded"]).len(), 1);
 
         for _ in 0..2 {
             let refused = replace(&second.chain_pem(), first.key_pem());
             assert!(refused.is_err(), "another one's key");
         }
-        let event = next(&mut heard).await;
+        let event = next_event(&mut heard).await;
         assert!(
             matches!(&event, Event::ReloadRefused { unit: Unit::Identity, generation: 2, reason }
                 if reason.contains("does not match")),
@@ -74,9 +67,12 @@ async fn material_in_memory_is_reported_as_files_are() {
         assert_eq!(log.lines_with(&["WARN", "is not usable"]).len(), 1);
 
         publisher.replace_trust(roots());
-        assert_eq!(next(&mut heard).await, reloaded(Unit::Trust, 3));
+        assert_eq!(next_event(&mut heard).await, reloaded(Unit::Trust, 3));
         ahead.store(20 * DAY, Ordering::Relaxed);
-        assert!(matches!(next(&mut heard).await, Event::LeafExpired { .. }));
+        assert!(matches!(
+            next_event(&mut heard).await,
+            Event::LeafExpired { .. }
+        ));
         assert_eq!(log.lines_with(&["ERROR", "EXPIRED"]).len(), 1);
         // What is offered is judged, and said to have come, by the same clock.
         publisher.replace_trust(roots());
@@ -105,7 +101,7 @@ async fn a_policy_in_memory_is_reported_as_a_file_is() {
         unit: Unit::Policy,
         generation: 2,
     };
-    assert_eq!(next(&mut heard).await, reloaded);
+    assert_eq!(next_event(&mut heard).await, reloaded);
     assert!(watch.status().last_reload.is_some());
     assert_eq!(log.lines_with(&["INFO", "policy replaced"]).len(), 1);
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 use vidimus_testkit::{Credential, Pki, wait_until_async};
-use vidimus_tls::events::{Event, EventReceiver, Events};
+use vidimus_tls::events::{Event, Events};
 use vidimus_tls::material::{MaterialBytes, MaterialFiles, MaterialSource, Usage};
 use vidimus_tls::watch::{MaterialWatch, WatchOptions};
 
-use crate::support::{DEADLINE, LogCapture, World, by_events, clock, put, quick, soon};
+use crate::support::{DEADLINE, LogCapture, World, by_events, clock, next_event, put, quick, soon};
 
 /// A certificate as certbot keeps it: `live/` has links to the newest of the numbered files in `archive/`.
 struct Certbot<'a>(&'a Path);
@@ -283,13 +283,6 @@ async fn when_only_the_poll_is_left_that_is_said_once() {
     assert_eq!(warned.len(), 1, "{}", log.text());
 }
 
-async fn next(heard: &mut EventReceiver) -> Event {
-    soon("an event", heard.next())
-        .await
-        .expect("an event")
-        .event
-}
-
 /// V10, V18. What ends with time alone is an event, each once: first the leaf's and the list's nearing end.
 #[tokio::test]
 async fn what_ends_with_time_is_said_once() {
@@ -320,24 +313,33 @@ async fn what_ends_with_time_is_said_once() {
     let stop = CancellationToken::new();
     let pass = async {
         ahead.store(6 * HOUR, Ordering::Relaxed);
-        let event = next(&mut heard).await;
+        let event = next_event(&mut heard).await;
         assert!(
             matches!(&event, Event::RootExpired { subject, .. } if subject == "CN=short"),
             "{event:?}"
         );
         // Leaf and list last ten days.
         ahead.store(9 * 24 * HOUR, Ordering::Relaxed);
-        assert!(matches!(next(&mut heard).await, Event::LeafExpiring { .. }));
-        let event = next(&mut heard).await;
+        assert!(matches!(
+            next_event(&mut heard).await,
+            Event::LeafExpiring { .. }
+        ));
+        let event = next_event(&mut heard).await;
         assert!(
             matches!(&event, Event::RevocationListEnding { number: Some(number), .. } if number == "1"),
             "{event:?}"
         );
         ahead.store(11 * 24 * HOUR, Ordering::Relaxed);
-        assert!(matches!(next(&mut heard).await, Event::LeafExpired { .. }));
-        assert!(matches!(next(&mut heard).await, Event::RootExpired { .. }));
         assert!(matches!(
-            next(&mut heard).await,
+            next_event(&mut heard).await,
+            Event::LeafExpired { .. }
+        ));
+        assert!(matches!(
+            next_event(&mut heard).await,
+            Event::RootExpired { .. }
+        ));
+        assert!(matches!(
+            next_event(&mut heard).await,
             Event::RevocationListEnded { .. }
         ));
         stop.cancel();

@@ -25,7 +25,7 @@ use vidimus_proto::testkit::v1::{EchoRequest, EchoResponse};
 use vidimus_testkit::echo::EchoLog;
 use vidimus_testkit::{Authority, Credential, EchoService, Pki, wait_until_async};
 use vidimus_tls::clock::Clock;
-use vidimus_tls::events::Events;
+use vidimus_tls::events::{Event, EventReceiver, Events};
 use vidimus_tls::identity::PeerIdentity;
 use vidimus_tls::material::{MaterialFiles, Usage};
 use vidimus_tls::policy::{AllowList, PolicyDriver, PolicyWatch};
@@ -44,6 +44,13 @@ pub(crate) async fn soon<F: Future>(what: &str, future: F) -> F::Output {
         Ok(output) => output,
         Err(_) => panic!("{what}: not within {DEADLINE:?}"),
     }
+}
+
+/// The next event that was reported; none before it was missed.
+pub(crate) async fn next_event(heard: &mut EventReceiver) -> Event {
+    let record = soon("an event", heard.next()).await.expect("an event");
+    assert_eq!(record.missed, 0);
+    record.event
 }
 
 /// An echo server on a port of its own, with everything it needs to run.

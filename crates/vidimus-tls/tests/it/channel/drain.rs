@@ -137,14 +137,6 @@ async fn a_running_stream_outlives_the_drain_of_its_connection() {
     }
     assert_eq!(channel.status().connections.len(), 2);
     drop(stream);
-    wait_until_async(DEADLINE, || async {
-        let open = server.open();
-        if open == 1 {
-            Ok(())
-        } else {
-            Err(format!("{open} connections are open"))
-        }
-    })
-    .await;
+    server.until_open(1).await;
     soon("the channel's end", channel.close(Duration::from_secs(10))).await;
 }

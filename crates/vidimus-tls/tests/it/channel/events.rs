@@ -8,20 +8,14 @@ use vidimus_testkit::Pki;
 use vidimus_testkit::pki::Validity;
 use vidimus_tls::channel::{Channel, ClientTls};
 use vidimus_tls::clock::Clock;
-use vidimus_tls::events::{Event, EventReceiver, Events};
+use vidimus_tls::events::{Event, Events};
 use vidimus_tls::identity::Fingerprint;
 use vidimus_tls::material::Trust;
 use vidimus_tls::watch::MaterialWatch;
 
 use super::server::{TestServer, rustls_config};
 use super::{build, builder, call, client_leaf, material, server_leaf};
-use crate::support::{LogCapture, SERVER, clock, soon};
-
-async fn next(heard: &mut EventReceiver) -> Event {
-    let record = soon("an event", heard.next()).await.expect("an event");
-    assert_eq!(record.missed, 0);
-    record.event
-}
+use crate::support::{LogCapture, SERVER, clock, next_event};
 
 /// V18. A new connection, one whose server lost its trust, and why the next one failed.
 #[tokio::test]
@@ -45,17 +39,17 @@ async fn a_listener_hears_of_connections_and_why_there_is_none() {
         anchor: Some(Fingerprint::of(old.root.der())),
         generation: 1,
     };
-    assert_eq!(next(&mut heard).await, expected);
+    assert_eq!(next_event(&mut heard).await, expected);
 
     let clock = Clock::system();
     let trust = Trust::from_pem(new.root.pem().as_bytes(), clock.now()).expect("a root");
     publisher.replace_trust(trust);
-    let withdrawn = next(&mut heard).await;
+    let withdrawn = next_event(&mut heard).await;
     assert!(
         matches!(&withdrawn, Event::ChannelWithdrawn { connection: 1, reason, .. } if reason.contains("Old issuing")),
         "{withdrawn:?}"
     );
-    let refused = next(&mut heard).await;
+    let refused = next_event(&mut heard).await;
     assert!(
         matches!(&refused, Event::ChannelRefused { target, reason } if *target == server.target() && reason.contains("Old issuing")),
         "{refused:?}"
@@ -78,11 +72,11 @@ async fn a_listener_hears_of_an_expired_server() {
     );
     call(&channel).await.expect("a call");
     assert!(matches!(
-        next(&mut heard).await,
+        next_event(&mut heard).await,
         Event::ChannelConnected { .. }
     ));
     ahead.store(2 * 3600, Ordering::Relaxed);
-    let expired = next(&mut heard).await;
+    let expired = next_event(&mut heard).await;
     assert!(
         matches!(&expired, Event::ChannelExpired { connection: 1, remote, .. } if *remote == server.target()),
         "{expired:?}"

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vidimus_testkit::{Authority, Pki, wait_until_async};
+use vidimus_testkit::{Authority, Pki};
 use vidimus_tls::channel::{Channel, ChannelBuilder, ClientTls};
 use vidimus_tls::clock::Clock;
 use vidimus_tls::material::{RevocationOptions, Trust};
@@ -11,8 +11,8 @@ use vidimus_tls::watch::MaterialWatch;
 use super::rotation::{generations, present, until_failures, until_generations};
 use super::server::{TestServer, rustls_config};
 use super::shrink::Gate;
-use super::{build, call, client_leaf, material, server_leaf};
-use crate::support::{DEADLINE, SERVER, soon};
+use super::{build, call, client_leaf, material, server_leaf, until_disconnected};
+use crate::support::{SERVER, soon};
 
 const QUICK: Duration = Duration::from_millis(1);
 /// A wait that no test gets to the end of.
@@ -25,18 +25,6 @@ fn builder(target: &str, watch: MaterialWatch) -> ChannelBuilder {
 fn trust(roots: &[&Authority]) -> Trust {
     let pem: String = roots.iter().map(|root| root.pem()).collect();
     Trust::from_pem(pem.as_bytes(), Clock::system().now()).expect("good roots")
-}
-
-async fn until_disconnected(channel: &Channel) {
-    wait_until_async(DEADLINE, || async {
-        let connections = channel.status().connections.len();
-        if connections == 0 {
-            Ok(())
-        } else {
-            Err("still connected")
-        }
-    })
-    .await;
 }
 
 /// A renewal that fails for long waits longer and longer. When the last connection ends then, the attempts to connect

@@ -13,7 +13,7 @@ use vidimus_tls::watch::{MaterialPublisher, MaterialWatch};
 
 use super::server::{TestServer, rustls_config};
 use super::shrink::Gate;
-use super::{assert_status, build, call, client_leaf, material, server_leaf};
+use super::{assert_status, build, call, client_leaf, material, server_leaf, until_disconnected};
 use crate::support::{DEADLINE, SERVER, request, soon};
 
 const QUICK: Duration = Duration::from_millis(1);
@@ -111,15 +111,7 @@ async fn a_renewed_certificate_moves_new_calls_to_a_new_connection() {
     assert_eq!(server.open(), 2);
     drop(stream);
     until_generations(&channel, &[2]).await;
-    wait_until_async(DEADLINE, || async {
-        let open = server.open();
-        if open == 1 {
-            Ok(())
-        } else {
-            Err(format!("{open} connections are open"))
-        }
-    })
-    .await;
+    server.until_open(1).await;
     let counters = channel.status().counters;
     assert_eq!(
         (
@@ -242,15 +234,7 @@ async fn a_connection_that_ends_after_a_failed_renewal_is_replaced_at_once() {
     until_failures(&channel, 1).await;
 
     assert_eq!(server.drain(), 1);
-    wait_until_async(DEADLINE, || async {
-        let connections = channel.status().connections.len();
-        if connections == 0 {
-            Ok(())
-        } else {
-            Err("still connected")
-        }
-    })
-    .await;
+    until_disconnected(&channel).await;
     assert_status(call(&channel).await, Code::Unavailable, &["UnknownCA"]);
     assert_eq!(channel.status().counters.connect_failures, 2);
     assert_eq!(channel.status().state, ChannelState::Failing);
@@ -403,15 +387,7 @@ async fn a_closed_channel_finishes_its_calls_and_takes_no_more() {
         &["the channel was closed"],
     );
     assert_eq!(channel.status().state, ChannelState::Closed);
-    wait_until_async(DEADLINE, || async {
-        let open = server.open();
-        if open == 0 {
-            Ok(())
-        } else {
-            Err(format!("{open} connections are open"))
-        }
-    })
-    .await;
+    server.until_open(0).await;
 }
 
 /// A channel that is dropped takes its connections with it, but not before its last stream has ended.
@@ -438,13 +414,5 @@ async fn a_dropped_channel_leaves_nothing_behind() {
             .expect("an answer");
     }
     drop(stream);
-    wait_until_async(DEADLINE, || async {
-        let open = server.open();
-        if open == 0 {
-            Ok(())
-        } else {
-            Err(format!("{open} connections are open"))
-        }
-    })
-    .await;
+    server.until_open(0).await;
 }

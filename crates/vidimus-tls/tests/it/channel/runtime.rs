@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
 use vidimus_testkit::{Pki, wait_until_async};
-use vidimus_tls::channel::ChannelState;
+use vidimus_tls::channel::{Channel, ChannelState};
 use vidimus_tls::runtime::Runtime;
 
 use super::server::{TestServer, rustls_config};
@@ -16,13 +16,12 @@ async fn start(pki: &Pki) -> TestServer {
     TestServer::mutual(rustls_config(&server_leaf(pki), &pki.root)).await
 }
 
-async fn until_closed(server: &TestServer) {
+async fn until_called(channel: &Channel) {
     wait_until_async(DEADLINE, || async {
-        let open = server.open();
-        if open == 0 {
+        if channel.status().counters.calls == 1 {
             Ok(())
         } else {
-            Err(format!("{open} connections are open"))
+            Err("not called yet")
         }
     })
     .await;
@@ -45,7 +44,7 @@ async fn a_channel_lives_as_long_as_its_runtime_runs() {
         Code::Unavailable,
         &["the channel was closed"],
     );
-    until_closed(&server).await;
+    server.until_open(0).await;
 }
 
 /// Forgetting to run the runtime hangs no call, with or without a deadline; one that begins to run in time serves it.
@@ -70,14 +69,7 @@ async fn a_call_waits_for_the_runtime_no_longer_than_for_a_connection() {
     let calling = call(&patient);
     let stop = CancellationToken::new();
     let running = async {
-        wait_until_async(DEADLINE, || async {
-            if patient.status().counters.calls == 1 {
-                Ok(())
-            } else {
-                Err("not called yet")
-            }
-        })
-        .await;
+        until_called(&patient).await;
         runtime.run(stop.clone()).await;
     };
     let calling = async {
@@ -100,14 +92,7 @@ async fn a_call_ends_when_its_runtime_is_dropped() {
         .channel(builder(&pki, &server.target()).connect_timeout(2 * DEADLINE))
         .expect("a channel");
     let dropping = async {
-        wait_until_async(DEADLINE, || async {
-            if channel.status().counters.calls == 1 {
-                Ok(())
-            } else {
-                Err("not called yet")
-            }
-        })
-        .await;
+        until_called(&channel).await;
         drop(runtime);
     };
     let (outcome, ()) = tokio::join!(call(&channel), dropping);
@@ -126,7 +111,7 @@ async fn a_call_ends_when_its_runtime_is_dropped() {
         Code::Unavailable,
         &["the channel was closed"],
     );
-    until_closed(&server).await;
+    server.until_open(0).await;
 }
 
 /// Nothing is left to run once nobody has the channel.
@@ -144,5 +129,5 @@ async fn a_dropped_channel_leaves_its_runtime_nothing_to_do() {
     };
     let running = runtime.run(CancellationToken::new());
     soon("the end", async { tokio::join!(calling, running) }).await;
-    until_closed(&server).await;
+    server.until_open(0).await;
 }

@@ -15,8 +15,10 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tonic::service::Routes;
 use vidimus_testkit::echo::EchoLog;
-use vidimus_testkit::{Authority, Credential, EchoService};
+use vidimus_testkit::{Authority, Credential, EchoService, wait_until_async};
 use vidimus_tls::identity::Fingerprint;
+
+use crate::support::DEADLINE;
 
 /// TLS as a stock rustls server does it.
 #[expect(
@@ -155,6 +157,19 @@ impl TestServer {
     /// Connections that have passed their handshake and not ended.
     pub(crate) fn open(&self) -> u64 {
         self.shared.open.load(Ordering::SeqCst)
+    }
+
+    /// Waits until so many are open.
+    pub(crate) async fn until_open(&self, expected: u64) {
+        wait_until_async(DEADLINE, || async {
+            let open = self.open();
+            if open == expected {
+                Ok(())
+            } else {
+                Err(format!("{open} connections are open"))
+            }
+        })
+        .await;
     }
 }
 

@@ -38,18 +38,6 @@ async fn streams(channel: &Channel, count: usize) -> Vec<Streaming<EchoResponse>
     streams
 }
 
-async fn until_open(server: &TestServer, expected: u64) {
-    wait_until_async(DEADLINE, || async {
-        let open = server.open();
-        if open == expected {
-            Ok(())
-        } else {
-            Err(format!("{open} connections are open"))
-        }
-    })
-    .await;
-}
-
 /// Calls in flight on each connection.
 fn loads(channel: &Channel) -> Vec<u64> {
     let connections = channel.status().connections;
@@ -72,7 +60,7 @@ async fn a_full_connection_is_joined_by_another_until_it_is_not_needed() {
     assert_eq!(server.accepted(), 3, "there is room for one more");
 
     running.truncate(1);
-    until_open(&server, 1).await;
+    server.until_open(1).await;
     call(&channel).await.expect("a call");
     let answer = soon("an answer", running[0].message()).await;
     answer.expect("no error").expect("an answer");
@@ -162,5 +150,5 @@ async fn a_renewed_certificate_replaces_all_connections() {
     }
     assert_eq!(loads(&channel), [1, 1, 1, 1, 1]);
     running.drain(..3);
-    until_open(&server, 2).await;
+    server.until_open(2).await;
 }
